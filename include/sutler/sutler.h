@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sutler's public interface.
+ *
+ * A program needs none of this: preloading or linking the library replaces malloc and its family (and the C++
+ * operators) as they are declared in <stdlib.h> and <malloc.h>.  This header is for programs that want to ask or
+ * steer the allocator.  Every function is safe to call from any thread, at any time after main() has begun; none may be
+ * called from a signal handler.  A program that may run without the library declares the functions weak
+ * (-DSUTLER_WEAK) and tests `sutler_is_active` for NULL.
+ */
+#ifndef SUTLER_H
+#define SUTLER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SUTLER_VERSION_MAJOR 0
+#define SUTLER_VERSION_MINOR 1
+#define SUTLER_VERSION_PATCH 0
+
+#ifdef SUTLER_WEAK
+#define SUTLER_API __attribute__((visibility("default"), weak))
+#else
+#define SUTLER_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* "MAJOR.MINOR.PATCH" of the library that is loaded. */
+SUTLER_API const char *sutler_version(void);
+
+/* True if this library serves the process's malloc(); false if another definition of malloc() came first. */
+SUTLER_API bool sutler_is_active(void);
+
+/* Reads option `name` (the environment name without "SUTLER_", in lower case: "sync", "on_error") into `value`, a
+ * buffer of `size` bytes, always NUL-terminated when size > 0.  Returns 0, or EINVAL for an unknown name, or ERANGE
+ * when the value was truncated. */
+SUTLER_API int sutler_option_get(const char *name, char *value, size_t size);
+
+/* Sets option `name` for the rest of the process.  Returns 0; EINVAL for an unknown name or value; EPERM for an option
+ * that is only read at start (those are marked so in docs/options.md). */
+SUTLER_API int sutler_option_set(const char *name, const char *value);
+
+/* Returns every wholly free page the allocator holds to the system and reports how many bytes that was. */
+SUTLER_API size_t sutler_purge(void);
+
+/* A snapshot of the heap, all sizes in bytes.  Taken without stopping other threads: figures that belong together can
+ * be apart by what was in flight. */
+struct sutler_stats {
+    size_t size;              /* sizeof(struct sutler_stats) of the library that filled it */
+    size_t live_bytes;        /* blocks in the program's hands, rounded up to their size class */
+    size_t live_blocks;       /* how many those are */
+    size_t free_bytes;        /* formatted but free blocks inside superblocks */
+    size_t mapped_bytes;      /* address space opened for reading and writing */
+    size_t span_bytes;        /* of those, in use as superblocks or large blocks */
+    size_t dirty_bytes;       /* free spans whose pages have not been given back */
+    size_t purged_bytes;      /* given back to the system since the start */
+    size_t superblocks;       /* superblocks in use, in all heaps */
+    size_t heaps;             /* local heaps created */
+    size_t large_blocks;      /* blocks above the largest size class */
+    size_t large_bytes;       /* their bytes */
+    uint64_t refills;         /* slow-path mallocs that replaced or refilled an active superblock */
+    uint64_t remote_frees;    /* blocks freed by a thread of another heap */
+    uint64_t takeovers;       /* heaps re-homed to another cid */
+    uint64_t aborts;          /* restartable sections the kernel aborted, as far as slow paths saw them */
+};
+
+/* Fills `*stats` (at most `size` bytes of it, for callers built against an older header).  Returns 0, or EINVAL. */
+SUTLER_API int sutler_stats_get(struct sutler_stats *stats, size_t size);
+
+/* Writes the readable report (`json` false) or the machine-readable one to file descriptor `fd`. */
+SUTLER_API void sutler_stats_print(int fd, bool json);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files of core share: the fast paths' way out, the thread's state, and the checks every entry makes.
+ */
+#ifndef SUTLER_CORE_CORE_H
+#define SUTLER_CORE_CORE_H
+
+#include "heap/heap.h"
+
+/* ---- the fast paths (hot_x86_64.S; hot_generic.c where there are no sections) ---- */
+
+enum hot_pushed { hot_pushed, hot_pushed_notify, hot_foreign, hot_double, hot_aborted };
+
+/* In rcs mode: takes a block of class `c`, through malloc_slow if need be. */
+void *hot_take(size_t c);
+/* In rcs mode, one try each. */
+void *hot_pop(size_t c);
+enum hot_pushed hot_push(void *block, struct superblock *s);
+
+/* Where they go when it is not simple. */
+void *malloc_medium(size_t size);
+void *malloc_slow(size_t c);
+void *new_medium(size_t size);
+void *new_slow(size_t c);
+void free_slow(void *p);
+void free_double(void *p);
+void free_notify(struct superblock *s);
+
+/* ---- initialisation and fork (init.c, fork.c) ---- */
+
+/* True once the heap can be used; the first caller initialises it.  False if there is no memory at all. */
+bool core_ready(void);
+/* Registers the fork handlers; libc must be up. */
+void fork_register(void);
+/* Sets up what tells a child made by _Fork or clone, without handlers, that it is one. */
+bool fork_watch(void);
+/* Called by every slow path: in such a child, makes the heap usable. */
+void fork_notice(void);
+
+/* Slow paths begin with entering: nothing may be held.  False if this thread was interrupted by a signal inside a slow path
+ * and must not wait for locks: take emergency blocks, push frees remotely. */
+bool slow_enter(void);
+void slow_leave(void);
+
+/* ---- blocks by address (lookup.c) ---- */
+
+enum block_kind { block_invalid, block_superblock, block_large, block_mapping, block_emergency, block_quarantined };
+
+struct block {
+    enum block_kind kind;
+    struct superblock *superblock; /* block_superblock, block_quarantined */
+    size_t bytes;                  /* usable */
+    const char *reason;            /* block_invalid */
+};
+
+/* What `p` points to the start of. */
+struct block block_find(const void *p);
+
+/* "sutler: FUNCTION(): invalid pointer P (reason)"; aborts unless SUTLER_ON_ERROR=report. */
+void report_invalid(const char *function, const void *p, const char *reason);
+void report_double_free(const char *function, const void *p);
+
+/* ---- allocation in C, for everything but the two fast paths ---- */
+
+/* Uninitialised memory, any size, any power-of-two alignment; NULL (errno untouched) without memory. */
+void *allocate(size_t size, size_t alignment, bool *zero);
+/* The same with errno = ENOMEM. */
+void *allocate_or_enomem(size_t size, size_t alignment, bool *zero);
+
+/* As malloc and free, callable from C as direct calls. */
+void *sutler_malloc(size_t size);
+void sutler_free(void *p);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * free, behind its fast path.
+ *
+ * The fast path handles a block in the first slice of a superblock of the running cid's heap.  Here comes the rest:
+ * blocks in later slices, blocks of other heaps (pushed to the superblock's remote list, LFMalloc section 3.2.2, with
+ * one compare-and-swap), large blocks, NULL, and every pointer that is none of ours.
+ */
+#include "core/core.h"
+#include "heap/emergency.h"
+#include "heap/large.h"
+
+#define TRIES_MAX 4
+
+/* A free reached the superblock's notify_at: it may belong on another list now. */
+void free_notify(struct superblock *s)
+{
+    struct heap *h = superblock_owner(s);
+    if (h == NULL)
+        return; /* being moved; whoever has it will settle it */
+    if (!slow_enter()) {
+        heap_post(h, s);
+        return;
+    }
+    if (lock_try(&h->lock)) {
+        heap_settle_posted(h, s);
+        lock_release(&h->lock);
+    } else {
+        heap_post(h, s);
+    }
+    slow_leave();
+}
+
+static void push_remote(struct superblock *s, void *p)
+{
+    if (!remote_push(s, p))
+        return;
+    struct heap *h = superblock_owner(s);
+    if (h != NULL)
+        heap_post(h, s);
+}
+
+static void free_by_section(struct superblock *s, void *p)
+{
+    for (int i = 0; i < TRIES_MAX; i++)
+        switch (hot_push(p, s)) {
+        case hot_pushed:
+            return;
+        case hot_pushed_notify:
+            free_notify(s);
+            return;
+        case hot_double:
+            free_double(p);
+            return;
+        case hot_aborted:
+            continue;
+        case hot_foreign:
+            i = TRIES_MAX;
+            break;
+        }
+    struct heap *owner = superblock_owner(s), *here = heap_of_cid[sync_slot()];
+    push_remote(s, p);
+    if (owner != NULL && owner != here)
+        heap_consider_takeover(here, owner);
+}
+
+/* The lock modes: like Hoard, under the lock of the heap that owns the superblock. */
+static void free_locked(struct superblock *s, void *p)
+{
+    if (!slow_enter()) {
+        push_remote(s, p);
+        return;
+    }
+    struct heap *h;
+    while ((h = superblock_owner(s)) != NULL) {
+        lock_take(&h->lock);
+        if (superblock_owner(s) == h)
+            break;
+        lock_release(&h->lock);
+    }
+    bool twice = false;
+    if (h == NULL) {
+        push_remote(s, p); /* on its way from one heap to another */
+    } else {
+        uint64_t word = s->word;
+        twice = word_block(word) == p;
+        if (!twice) {
+            *link_of(p) = word;
+            s->word = word_pack(p, word_count(word) + 1);
+            if (word_count(s->word) == s->notify_at)
+                heap_settle_posted(h, s);
+        }
+        lock_release(&h->lock);
+    }
+    slow_leave();
+    if (twice)
+        free_double(p);
+}
+
+NOINLINE void free_slow(void *p)
+{
+    if (p == NULL)
+        return;
+    struct block block = block_find(p);
+    switch (block.kind) {
+    case block_superblock:
+        if (sync_mode == sync_rcs)
+            free_by_section(block.superblock, p);
+        else
+            free_locked(block.superblock, p);
+        return;
+    case block_emergency:
+        emergency_give(p);
+        return;
+    case block_quarantined:
+        return;
+    case block_large:
+    case block_mapping:
+        if (slow_enter()) {
+            if (block.kind == block_large)
+                large_span_give(p);
+            else
+                mapping_give(p);
+            slow_leave();
+        }
+        /* Else a signal handler frees a large block while this thread's slow path holds the locks: it is lost. */
+        return;
+    case block_invalid:
+        report_invalid("free", p, block.reason);
+        return;
+    }
+}
+
+COLD void free_double(void *p)
+{
+    report_double_free("free", p);
+}

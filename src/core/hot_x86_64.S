@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * malloc and free for x86-64: the paths almost every call takes.  Straight down is the common case; every branch leads
+ * out, to a function in C that may take all the time it wants.  No lock, no atomic instruction, no call.
+ *
+ * They are assembly because a compiler may not be trusted with a restartable section: it must not spill, call or
+ * reorder inside one, and gcc before 11.5/12.4/13.3 miscompiles asm goto with outputs.
+ *
+ *     malloc(size):                              free(p):
+ *         c = size_class_of_step[size / 16]          s = &descriptors[(p - window_base) / 64 KiB]
+ *         section:                                   section:
+ *           h = heap_of_cid[cid]                       if (s->owner != heap_of_cid[cid]) remote
+ *           s = h->active[c]                           if (p is no block start) or (p is the top) error
+ *           w = s->word;  if (w == 0) refill           w = s->word;  n = s->notify_at
+ *           link = *block(w)                           *p = w
+ *           if (count(link) + 1 != count(w)) damaged   s->word = {p, count(w) + 1}             commit
+ *           s->word = link            commit         if (count(w) + 1 == n) notify
+ *         return block(w)
+ *
+ * free's n is loaded inside the section and compared after it: loaded outside, a notify_at armed in between is missed.
+ */
+#if defined(__x86_64__)
+#include "heap/layout.h"
+#include "rcs/section_x86_64.h"
+
+	.text
+
+/* Pops a block of class %rdi into %rax; goes to `empty` or `damaged` with %rdi intact.  Uses rcx rdx rsi r8. */
+.macro POP name, empty, damaged
+	SECTION_BEGIN \name, %rax, %rdx
+	movq	hot + HOT_CID(%rip), %rax
+	movl	%fs:(%rax), %eax
+	leaq	heap_of_cid(%rip), %rcx
+	movq	(%rcx, %rax, 8), %rcx
+	movq	HEAP_ACTIVE(%rcx, %rdi, 8), %rsi
+	movq	SUPERBLOCK_WORD(%rsi), %rdx
+	movq	%rdx, %rax
+	shrq	$16, %rax
+	jz	\empty
+	movq	(%rax), %rcx
+	leal	1(%rcx), %r8d
+	cmpw	%dx, %r8w
+	jne	\damaged
+	movq	%rcx, SUPERBLOCK_WORD(%rsi)
+	SECTION_COMMITTED \name
+.endm
+
+/* Pushes block %rdi to the superblock %rax.  Uses rcx rdx rsi r8 r9 r10; leaves the new word in %r9. */
+.macro PUSH name, foreign, double, notify, is_block=
+	SECTION_BEGIN \name, %rcx, %rdx
+	movq	hot + HOT_CID(%rip), %rcx
+	movl	%fs:(%rcx), %ecx
+	leaq	heap_of_cid(%rip), %rsi
+	movq	(%rsi, %rcx, 8), %rsi
+	cmpq	%rsi, SUPERBLOCK_OWNER(%rax)
+	jne	\foreign
+	\is_block
+	movq	SUPERBLOCK_WORD(%rax), %r8
+	movq	%rdi, %r9
+	shlq	$16, %r9
+	movzwl	%r8w, %ecx
+	leaq	1(%r9, %rcx), %r9
+	leaq	1(%r8), %r10
+	cmpq	%r10, %r9				/* the top block already? */
+	je	\double
+	movzwl	SUPERBLOCK_NOTIFY_AT(%rax), %ecx
+	movq	%r8, (%rdi)
+	movq	%r9, SUPERBLOCK_WORD(%rax)
+	SECTION_COMMITTED \name
+	cmpw	%cx, %r9w
+	je	\notify
+.endm
+
+/* %rdi is the start of a block in the first slice of superblock %rax, by one multiplication: see struct size_class. */
+.macro CHECK_BLOCK_START
+	movzwl	%di, %ecx
+	imull	SUPERBLOCK_RECIPROCAL(%rax), %ecx
+	cmpl	SUPERBLOCK_RECIPROCAL(%rax), %ecx
+	jae	free_slow
+.endm
+
+/* malloc and operator new differ in where they go when it is not simple. */
+.macro MALLOC name, medium, slow
+FUNCTION \name, protected
+	cmpq	hot + HOT_SMALL_LIMIT(%rip), %rdi
+	jae	\medium
+	leal	15(%rdi), %eax
+	shrl	$4, %eax
+	leaq	size_class_of_step(%rip), %rcx
+	movzbl	(%rcx, %rax), %edi
+	POP	\name, \slow, \slow
+	ret
+	SECTION_ABORT \name, \slow
+END_FUNCTION \name
+.endm
+
+MALLOC malloc, malloc_medium, malloc_slow
+MALLOC _Znwm, new_medium, new_slow
+	.globl	_Znam
+	.protected _Znam
+	.type	_Znam, @function
+	.set	_Znam, _Znwm
+
+FUNCTION free, protected
+	movq	%rdi, %rax
+	subq	hot + HOT_WINDOW_BASE(%rip), %rax
+	cmpq	hot + HOT_WINDOW_BYTES(%rip), %rax
+	jae	free_slow
+	shrq	$(SLICE_SHIFT - DESCRIPTOR_SHIFT), %rax
+	andq	$-(1 << DESCRIPTOR_SHIFT), %rax
+	addq	hot + HOT_DESCRIPTORS(%rip), %rax
+	PUSH	free, free_slow, free_double, .Lfree_notify, CHECK_BLOCK_START
+	ret
+.Lfree_notify:
+	movq	%rax, %rdi
+	jmp	free_notify
+	SECTION_ABORT free, free_slow
+END_FUNCTION free
+
+.irp name, cfree, _ZdlPv, _ZdaPv, _ZdlPvm, _ZdaPvm, _ZdlPvSt11align_val_t, _ZdaPvSt11align_val_t, \
+	_ZdlPvmSt11align_val_t, _ZdaPvmSt11align_val_t, _ZdlPvRKSt9nothrow_t, _ZdaPvRKSt9nothrow_t, \
+	_ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdaPvSt11align_val_tRKSt9nothrow_t, free_sized, free_aligned_sized
+	.globl	\name
+	.protected \name
+	.type	\name, @function
+	.set	\name, free
+.endr
+
+/* For C: calls that cannot be interposed. */
+	.globl	sutler_malloc, sutler_free
+	.hidden	sutler_malloc, sutler_free
+	.set	sutler_malloc, malloc
+	.set	sutler_free, free
+
+/* ---- the same for the slow paths ---- */
+
+/* void *hot_take(class): as malloc, of a known class. */
+FUNCTION hot_take
+	POP	take, malloc_slow, malloc_slow
+	ret
+	SECTION_ABORT take, malloc_slow
+END_FUNCTION hot_take
+
+/* void *hot_pop(class): one try; NULL if the list is empty or damaged or the section was interrupted. */
+FUNCTION hot_pop
+	POP	pop, .Lpop_nothing, .Lpop_nothing
+	ret
+.Lpop_nothing:
+	xorl	%eax, %eax
+	ret
+	SECTION_ABORT pop, .Lpop_nothing
+END_FUNCTION hot_pop
+
+/* enum hot_pushed hot_push(block, superblock): one try; the caller knows that it is a block. */
+FUNCTION hot_push
+	movq	%rsi, %rax
+	PUSH	push, .Lpush_foreign, .Lpush_double, .Lpush_notify
+	xorl	%eax, %eax				/* hot_pushed */
+	ret
+.Lpush_notify:
+	movl	$1, %eax				/* hot_pushed_notify */
+	ret
+.Lpush_foreign:
+	movl	$2, %eax				/* hot_foreign */
+	ret
+.Lpush_double:
+	movl	$3, %eax				/* hot_double */
+	ret
+	SECTION_ABORT push, .Lpush_aborted
+.Lpush_aborted:
+	movl	$4, %eax				/* hot_aborted */
+	ret
+END_FUNCTION hot_push
+
+	.section .note.GNU-stack, "", @progbits
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Initialisation on first use.  The zeroed state is valid: limits of zero send the first malloc, wherever it comes from
+ * (the loader, another library's constructor), through malloc_medium to here.  Until it is done other threads wait;
+ * there normally are none.
+ */
+#include <stdatomic.h>
+
+#include "core/core.h"
+#include "heap/emergency.h"
+#include "options/options.h"
+#include "os/os.h"
+
+enum { state_untouched, state_ready, state_failed };
+static _Atomic uint32_t state;
+static struct lock start_lock = LOCK_FREE;
+
+/* Set while the thread is inside a slow path, so that a signal handler's malloc knows not to wait for locks. */
+THREAD_LOCAL bool in_slow_path;
+
+bool slow_enter(void)
+{
+    if (unlikely(in_slow_path))
+        return false;
+    in_slow_path = true;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    fork_notice();
+    return true;
+}
+
+void slow_leave(void)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    in_slow_path = false;
+}
+
+static bool start(void)
+{
+    os_init();
+    options_read();
+    if (!window_start())
+        return false;
+    rcs_start((enum sync_mode)option_get(option_sync), &empty_heap);
+    if (!emergency_start() || !fork_watch())
+        return false;
+    if (sync_mode == sync_rcs) {
+        window_serve_fast_path();
+        hot.small_limit = SMALL_BYTES_MAX + 1;
+    }
+    return true;
+}
+
+static NOINLINE bool start_once(void)
+{
+    if (!slow_enter())
+        return false; /* a signal handler in the middle of start() */
+    lock_take(&start_lock);
+    if (state == state_untouched)
+        atomic_store(&state, start() ? state_ready : state_failed);
+    lock_release(&start_lock);
+    slow_leave();
+    return state == state_ready;
+}
+
+bool core_ready(void)
+{
+    return likely(atomic_load_explicit(&state, memory_order_acquire) == state_ready) || start_once();
+}
+
+/* By the time constructors run libc is able to take fork handlers. */
+static __attribute__((constructor(101))) void constructor(void)
+{
+    if (core_ready())
+        fork_register();
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From an address to what it is, and the two error lines for an address that is nothing.
+ */
+#include <stdlib.h>
+
+#include "core/core.h"
+#include "heap/emergency.h"
+#include "heap/large.h"
+#include "options/options.h"
+#include "os/line.h"
+
+static const char not_ours[] = "not from this allocator";
+static const char not_start[] = "not the start of a block";
+
+static struct block invalid(const char *reason)
+{
+    return (struct block){.kind = block_invalid, .reason = reason};
+}
+
+static struct block in_superblock(struct superblock *s, const void *p)
+{
+    if (s->kind != slice_superblock && s->kind != slice_quarantine)
+        return invalid(not_start);
+    if (s->kind == slice_quarantine)
+        return (struct block){.kind = block_quarantined, .superblock = s, .bytes = s->block_bytes};
+    if (!superblock_is_block(s, p))
+        return invalid(not_start);
+    return (struct block){.kind = block_superblock, .superblock = s, .bytes = s->block_bytes};
+}
+
+struct block block_find(const void *p)
+{
+    if (!core_ready())
+        return invalid(not_ours);
+    if (!window_contains(p)) {
+        if (!slow_enter()) /* a signal handler inside a slow path may not look: its own caller answers for `p` */
+            return (struct block){.kind = block_mapping, .bytes = 0};
+        size_t bytes = mapping_bytes(p);
+        slow_leave();
+        if (bytes == 0)
+            return invalid(not_ours);
+        return (struct block){.kind = block_mapping, .bytes = bytes};
+    }
+    struct superblock *s = descriptor_of(p);
+    switch (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE)) {
+    case slice_superblock:
+    case slice_quarantine:
+        return in_superblock(s, p);
+    case slice_tail:
+        return in_superblock(descriptor_of_slice(s->next), p);
+    case slice_large:
+        if ((uintptr_t)p % SLICE_BYTES != 0)
+            return invalid(not_start);
+        return (struct block){.kind = block_large, .bytes = large_span_bytes(p)};
+    case slice_emergency:
+        return (struct block){.kind = block_emergency, .bytes = emergency_bytes(p)};
+    case slice_free:
+        return invalid((uintptr_t)p % SLICE_BYTES == 0 ? "block is already free" : not_start);
+    default:
+        return invalid(not_start);
+    }
+}
+
+static void finish(struct line *line)
+{
+    line_flush(line, 2);
+    if (option_get(option_on_error) == on_error_abort)
+        abort();
+}
+
+COLD void report_invalid(const char *function, const void *p, const char *reason)
+{
+    struct line line = LINE_EMPTY;
+    line_text(&line, "sutler: ");
+    line_text(&line, function);
+    line_text(&line, "(): invalid pointer ");
+    line_hex(&line, (uintptr_t)p);
+    line_text(&line, " (");
+    line_text(&line, reason);
+    line_text(&line, ")\n");
+    finish(&line);
+}
+
+COLD void report_double_free(const char *function, const void *p)
+{
+    struct line line = LINE_EMPTY;
+    line_text(&line, "sutler: ");
+    line_text(&line, function);
+    line_text(&line, "(): double free ");
+    line_hex(&line, (uintptr_t)p);
+    line_text(&line, " (block is already free)\n");
+    finish(&line);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * malloc, behind its fast path.
+ *
+ * Follow a malloc: hot_x86_64.S finds the class and pops a block from the active superblock of the heap that belongs to
+ * the running cid.  If that list is empty it comes here, to malloc_slow: the heap is locked, given an active superblock
+ * with blocks (heap/refill.c), and the pop is tried again.  Sizes above the small table come through malloc_medium;
+ * above the largest class they are spans or mappings (heap/large.c).
+ *
+ * In the lock modes the fast path is switched off (its limits are zero) and every call comes here.
+ */
+#include <errno.h>
+#include <stdint.h>
+
+#include "core/core.h"
+#include "heap/emergency.h"
+#include "heap/large.h"
+#include "heap/span.h"
+
+/* Rounds of refilling and popping before sections are given up on. */
+#define TRIES_MAX 32
+
+/* Pops under the heap's lock: the lock modes. */
+static void *pop_locked(struct heap *h, unsigned c)
+{
+    struct superblock *s = h->active[c];
+    uint64_t word = s->word;
+    if (word == 0)
+        return NULL;
+    uint64_t link = *link_of(word_block(word));
+    if (unlikely(word_count(link) + 1 != word_count(word)))
+        return NULL;
+    s->word = link;
+    return word_block(word);
+}
+
+static void *take_locked(unsigned c)
+{
+    struct heap *h = heap_here();
+    if (h == NULL)
+        return NULL;
+    lock_take(&h->lock);
+    void *block;
+    while ((block = pop_locked(h, c)) == NULL && heap_refill(h, c) != refill_no_memory)
+        ;
+    lock_release(&h->lock);
+    return block;
+}
+
+static void *take_by_section(unsigned c)
+{
+    for (int i = 0; i < TRIES_MAX; i++) {
+        struct heap *h = heap_here();
+        if (h == NULL)
+            return NULL;
+        lock_take(&h->lock);
+        enum refill refill = heap_refill(h, c);
+        lock_release(&h->lock);
+        if (refill == refill_no_memory)
+            return NULL;
+        void *block = hot_pop(c);
+        if (block != NULL)
+            return block;
+    }
+    struct heap *h = heap_here();
+    if (h == NULL)
+        return NULL;
+    lock_take(&h->lock);
+    void *block = heap_take_exclusive(h, c);
+    lock_release(&h->lock);
+    return block;
+}
+
+/* A block of class `c`, or NULL without memory. */
+static void *take_slow(unsigned c)
+{
+    if (!slow_enter())
+        return emergency_take(size_class[c].bytes, BLOCK_ALIGNMENT);
+    void *block = sync_mode == sync_rcs ? take_by_section(c) : take_locked(c);
+    if (unlikely(block == NULL) && mapping_purge() + heap_purge_all() > 0)
+        block = sync_mode == sync_rcs ? take_by_section(c) : take_locked(c);
+    slow_leave();
+    return block;
+}
+
+void *allocate(size_t size, size_t alignment, bool *zero)
+{
+    *zero = false;
+    if (unlikely(size > PTRDIFF_MAX) || unlikely(!core_ready()))
+        return NULL;
+    unsigned c = alignment <= BLOCK_ALIGNMENT ? (size <= CLASS_BYTES_MAX ? size_class_of(size) : CLASS_COUNT)
+                 : alignment <= SLICE_BYTES   ? size_class_of_aligned(size, alignment)
+                                              : CLASS_COUNT;
+    if (c < CLASS_COUNT) {
+        void *block = sync_mode == sync_rcs ? hot_pop(c) : NULL;
+        return block != NULL ? block : take_slow(c);
+    }
+    if (!slow_enter())
+        return emergency_take(size, alignment);
+    void *block = large_take(size, alignment, zero);
+    slow_leave();
+    return block;
+}
+
+void *allocate_or_enomem(size_t size, size_t alignment, bool *zero)
+{
+    void *block = allocate(size, alignment, zero);
+    if (unlikely(block == NULL))
+        errno = ENOMEM;
+    return block;
+}
+
+NOINLINE void *malloc_slow(size_t c)
+{
+    void *block = take_slow((unsigned)c);
+    if (unlikely(block == NULL))
+        errno = ENOMEM;
+    return block;
+}
+
+/* Above the small table; or before initialisation, or in a lock mode, any size. */
+void *malloc_medium(size_t size)
+{
+    if (likely(hot.small_limit != 0 && size <= CLASS_BYTES_MAX))
+        return hot_take(size_class_of(size));
+    bool zero;
+    return allocate_or_enomem(size, BLOCK_ALIGNMENT, &zero);
+}

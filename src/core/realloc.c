@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * realloc and calloc.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core.h"
+#include "heap/large.h"
+
+/* A block stays where it is if the new size fits and does not leave more than half of it unused. */
+static bool fits(size_t bytes, size_t size)
+{
+    return size <= bytes && (size >= bytes / 2 || bytes <= 64);
+}
+
+EXPORT void *realloc(void *p, size_t size)
+{
+    if (p == NULL)
+        return sutler_malloc(size);
+    if (size == 0) { /* as glibc: frees, and says so */
+        sutler_free(p);
+        return NULL;
+    }
+    struct block old = block_find(p);
+    if (unlikely(old.kind == block_invalid)) {
+        report_invalid("realloc", p, old.reason);
+        errno = EINVAL;
+        return NULL;
+    }
+    if (fits(old.bytes, size))
+        return p;
+    if ((old.kind == block_large || old.kind == block_mapping) && size > CLASS_BYTES_MAX && size <= PTRDIFF_MAX &&
+        slow_enter()) {
+        void *moved = large_resize(p, size);
+        slow_leave();
+        if (moved != NULL)
+            return moved;
+    }
+    void *block = sutler_malloc(size);
+    if (block == NULL)
+        return NULL;
+    memcpy(block, p, min_size(old.bytes, size));
+    sutler_free(p);
+    return block;
+}
+
+EXPORT void *reallocarray(void *p, size_t count, size_t size)
+{
+    size_t bytes;
+    if (unlikely(__builtin_mul_overflow(count, size, &bytes))) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return realloc(p, bytes);
+}
+
+EXPORT void *calloc(size_t count, size_t size)
+{
+    size_t bytes;
+    if (unlikely(__builtin_mul_overflow(count, size, &bytes))) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (likely(bytes <= CLASS_BYTES_MAX)) {
+        void *block = sutler_malloc(bytes);
+        return likely(block != NULL) ? memset(block, 0, bytes) : NULL;
+    }
+    bool zero;
+    void *block = allocate_or_enomem(bytes, BLOCK_ALIGNMENT, &zero);
+    return block == NULL || zero ? block : memset(block, 0, bytes);
+}

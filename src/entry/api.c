@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * sutler.h.
+ */
+#include "sutler/sutler.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core.h"
+#include "core/snapshot.h"
+#include "heap/large.h"
+#include "options/options.h"
+
+#define TEXT_OF(x) #x
+#define VERSION_TEXT(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
+
+const char *sutler_version(void)
+{
+    return VERSION_TEXT(SUTLER_VERSION_MAJOR, SUTLER_VERSION_MINOR, SUTLER_VERSION_PATCH);
+}
+
+bool sutler_is_active(void)
+{
+    /* Through the symbol everybody else calls, kept from the compiler, which knows what malloc does. */
+    void *(*volatile bound_malloc)(size_t) = malloc;
+    void (*volatile bound_free)(void *) = free;
+    void *p = bound_malloc(1);
+    bool active = core_ready() && p != NULL && window_contains(p);
+    bound_free(p);
+    return active;
+}
+
+int sutler_option_get(const char *name, char *value, size_t size)
+{
+    enum option o = option_find(name);
+    if (o == option_count)
+        return EINVAL;
+    return option_word(o, value, size) < size ? 0 : ERANGE;
+}
+
+int sutler_option_set(const char *name, const char *value)
+{
+    enum option o = option_find(name);
+    return o == option_count ? EINVAL : option_set(o, value);
+}
+
+size_t sutler_purge(void)
+{
+    if (!core_ready() || !slow_enter())
+        return 0;
+    size_t bytes = mapping_purge() + heap_purge_all();
+    slow_leave();
+    return bytes;
+}
+
+int sutler_stats_get(struct sutler_stats *stats, size_t size)
+{
+    struct sutler_stats all;
+    if (stats == NULL || size < sizeof stats->size)
+        return EINVAL;
+    snapshot_take(&all);
+    memcpy(stats, &all, min_size(size, sizeof all));
+    return 0;
+}
+
+void sutler_stats_print(int fd, bool json)
+{
+    snapshot_write(fd, json);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * glibc's questions about the heap, answered for ours, and the size questions of macOS and jemalloc.
+ *
+ * mallopt: all of glibc's M_ options are accepted and have no effect (1 is returned) because what they tune does not
+ * exist here, except M_TRIM_THRESHOLD and the like being hints anyway; unknown ones return 0.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <malloc.h>
+#include <stdio.h>
+
+#include "core/core.h"
+#include "core/snapshot.h"
+#include "heap/large.h"
+#include "os/line.h"
+
+EXPORT size_t malloc_usable_size(void *p)
+{
+    if (p == NULL)
+        return 0;
+    struct block block = block_find(p);
+    if (unlikely(block.kind == block_invalid))
+        report_invalid("malloc_usable_size", p, block.reason);
+    return block.bytes;
+}
+
+/* Bytes a request of this size really gets. */
+static size_t good_size(size_t size, size_t alignment)
+{
+    unsigned c = alignment <= BLOCK_ALIGNMENT && size <= CLASS_BYTES_MAX ? size_class_of(size)
+                 : alignment <= SLICE_BYTES                              ? size_class_of_aligned(size, alignment)
+                                                                         : CLASS_COUNT;
+    if (c < CLASS_COUNT)
+        return size_class[c].bytes;
+    size_t bytes = align_up(size, size < MAPPING_BYTES_MIN ? SLICE_BYTES : 4096);
+    return bytes < size ? 0 : bytes;
+}
+
+size_t malloc_good_size(size_t size);
+EXPORT size_t malloc_good_size(size_t size)
+{
+    return good_size(size, 1);
+}
+
+/* jemalloc's: the low six bits of `flags` are the logarithm of the alignment. */
+size_t nallocx(size_t size, int flags);
+EXPORT size_t nallocx(size_t size, int flags)
+{
+    return size > (size_t)PTRDIFF_MAX ? 0 : good_size(size, 1ul << (flags & 63));
+}
+
+EXPORT int malloc_trim(size_t pad)
+{
+    (void)pad;
+    return sutler_purge() > 0;
+}
+
+EXPORT int mallopt(int parameter, int value)
+{
+    (void)value;
+    switch (parameter) {
+    case M_MXFAST:
+    case M_TRIM_THRESHOLD:
+    case M_TOP_PAD:
+    case M_MMAP_THRESHOLD:
+    case M_MMAP_MAX:
+    case M_CHECK_ACTION:
+    case M_PERTURB:
+    case M_ARENA_TEST:
+    case M_ARENA_MAX:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+struct summary {
+    struct sutler_stats stats;
+    size_t small_bytes; /* arena: what superblocks and spans occupy, without mappings of their own */
+    size_t mapping_blocks, mapping_bytes;
+};
+
+static struct summary summarise(void)
+{
+    struct summary s = {0};
+    snapshot_take(&s.stats);
+    struct large_counts large = large_counts();
+    s.mapping_bytes = large.mapping_bytes;
+    s.small_bytes = s.stats.mapped_bytes - large.mapping_bytes;
+    s.mapping_blocks = large.mapping_blocks;
+    return s;
+}
+
+EXPORT struct mallinfo2 mallinfo2(void)
+{
+    struct summary s = summarise();
+    size_t used = s.stats.live_bytes - s.mapping_bytes;
+    return (struct mallinfo2){
+        .arena = s.small_bytes,
+        .hblks = s.mapping_blocks,
+        .hblkhd = s.mapping_bytes,
+        .uordblks = used,
+        .fordblks = s.small_bytes > used ? s.small_bytes - used : 0,
+        .keepcost = s.stats.dirty_bytes,
+    };
+}
+
+static int to_int(size_t value)
+{
+    return value > INT_MAX ? INT_MAX : (int)value;
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+/* The old form, whose ints stop at 2 GiB. */
+EXPORT struct mallinfo mallinfo(void)
+{
+    struct mallinfo2 wide = mallinfo2();
+    return (struct mallinfo){
+        .arena = to_int(wide.arena),
+        .hblks = to_int(wide.hblks),
+        .hblkhd = to_int(wide.hblkhd),
+        .uordblks = to_int(wide.uordblks),
+        .fordblks = to_int(wide.fordblks),
+        .keepcost = to_int(wide.keepcost),
+    };
+}
+#pragma GCC diagnostic pop
+
+EXPORT void malloc_stats(void)
+{
+    snapshot_write(2, false);
+}
+
+EXPORT int malloc_info(int options, FILE *file)
+{
+    if (options != 0)
+        return EINVAL;
+    struct summary s = summarise();
+    fprintf(file,
+            "<malloc version=\"sutler-%s\">\n"
+            "<heap nr=\"0\">\n"
+            "<total type=\"rest\" count=\"%zu\" size=\"%zu\"/>\n"
+            "<total type=\"mmap\" count=\"%zu\" size=\"%zu\"/>\n"
+            "<system type=\"current\" size=\"%zu\"/>\n"
+            "<aspace type=\"total\" size=\"%zu\"/>\n"
+            "</heap>\n"
+            "</malloc>\n",
+            sutler_version(), s.stats.superblocks, s.stats.free_bytes + s.stats.dirty_bytes, s.mapping_blocks,
+            s.mapping_bytes, s.stats.span_bytes + s.mapping_bytes, s.stats.mapped_bytes);
+    return ferror(file) ? -1 : 0;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/heap.h"
+
+#include <stdlib.h>
+
+#include "options/options.h"
+#include "os/line.h"
+
+void damage_report(const char *function, const struct superblock *s, const char *reason)
+{
+    struct line line = LINE_EMPTY;
+    line_text(&line, "sutler: ");
+    line_text(&line, function);
+    line_text(&line, "(): corrupted free list in superblock ");
+    line_hex(&line, (uintptr_t)superblock_start(s));
+    line_text(&line, " (");
+    line_text(&line, reason);
+    line_text(&line, ")\n");
+    line_flush(&line, 2);
+    if (option_get(option_on_error) == on_error_abort)
+        abort();
+}
+
+void superblock_quarantine(struct superblock *s, const char *function, const char *reason)
+{
+    __atomic_store_n(&s->kind, slice_quarantine, __ATOMIC_RELEASE);
+    damage_report(function, s, reason);
+}

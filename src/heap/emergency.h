@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Blocks for signal handlers that interrupted the allocator's own slow path, where its locks may be held by the very
+ * thread that asks.  A bump pointer over a small span, moved by compare-and-swap; when all its blocks are free it starts
+ * over.  malloc in a signal handler is undefined behaviour that real programs rely on; this is for them.
+ */
+#ifndef SUTLER_HEAP_EMERGENCY_H
+#define SUTLER_HEAP_EMERGENCY_H
+
+#include "base/compiler.h"
+
+/* Sets the span aside (address space; its pages stay untouched).  False without memory. */
+bool emergency_start(void);
+
+/* NULL when the span is used up.  [signal] */
+void *emergency_take(size_t size, size_t alignment);
+void emergency_give(void *p);
+size_t emergency_bytes(const void *p);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/heap.h"
+
+#include "heap/meta.h"
+
+struct superblock empty_superblock = {.notify_at = NOTIFY_NEVER, .next = SLICE_NONE, .prev = SLICE_NONE};
+
+struct heap empty_heap = {
+    .x_slot = SLOT_NONE,
+    .active = {[0 ... CLASS_COUNT - 1] = &empty_superblock},
+};
+
+struct heap global_heap = {
+    .x_slot = SLOT_NONE,
+    .active = {[0 ... CLASS_COUNT - 1] = &empty_superblock},
+};
+
+struct heap *heap_list[HEAPS_MAX];
+_Atomic unsigned heap_total;
+struct lock binding_lock = LOCK_FREE;
+
+/* Sections that abort this often in a row are being aborted by something, not by chance. */
+#define ABORTS_MAX 16
+
+enum rcs_result heap_commit(struct heap *h, const struct superblock *s, const uint64_t *probe, uint64_t expected,
+                            uint64_t *target, uint64_t value)
+{
+    if (!heap_is_live(h, s)) {
+        if (__atomic_load_n(probe, __ATOMIC_RELAXED) != expected)
+            return rcs_changed;
+        __atomic_store_n(target, value, __ATOMIC_RELEASE);
+        return rcs_done;
+    }
+    enum rcs_result result = rcs_aborted;
+    for (int i = 0; i < ABORTS_MAX && result == rcs_aborted; i++) {
+        result = rcs_compare_and_store(h, probe, expected, target, value);
+        h->aborts += result == rcs_aborted;
+    }
+    return result;
+}
+
+/* ---- which heap ---- */
+
+static struct heap *heap_create(void)
+{
+    unsigned total = atomic_load_explicit(&heap_total, memory_order_relaxed);
+    struct heap *h = total < HEAPS_MAX ? meta_take(sizeof *h) : NULL;
+    if (h == NULL)
+        return NULL;
+    for (unsigned c = 0; c < CLASS_COUNT; c++)
+        h->active[c] = &empty_superblock;
+    h->x_slot = SLOT_NONE;
+    h->number = total;
+    heap_list[total] = h;
+    atomic_store_explicit(&heap_total, total + 1, memory_order_release);
+    return h;
+}
+
+static NOINLINE struct heap *heap_bind_slow(unsigned slot)
+{
+    lock_take(&binding_lock);
+    struct heap *h = heap_of_cid[slot];
+    if (h == &empty_heap) {
+        h = heap_create();
+        if (h != NULL) {
+            h->x_slot = slot;
+            __atomic_store_n(&heap_of_cid[slot], h, __ATOMIC_RELEASE);
+        }
+    }
+    lock_release(&binding_lock);
+    return h;
+}
+
+struct heap *heap_here(void)
+{
+    unsigned slot = sync_slot();
+    struct heap *h = __atomic_load_n(&heap_of_cid[slot], __ATOMIC_ACQUIRE);
+    return likely(h != &empty_heap) ? h : heap_bind_slow(slot);
+}
+
+/* ---- lists ---- */
+
+static bool is_surplus(enum group group)
+{
+    return group == group_mostly_free || group == group_empty;
+}
+
+void heap_list_insert(struct heap *h, struct superblock *s, enum group group)
+{
+    struct class_lists *lists = &h->class[s->class];
+    uint32_t slice = slice_of_descriptor(s), head = lists->head[group];
+    s->group = (uint8_t)group;
+    s->prev = SLICE_NONE;
+    s->next = head - 1;
+    if (head != 0)
+        descriptor_of_slice(head - 1)->prev = slice;
+    lists->head[group] = slice + 1;
+    lists->listed++;
+    lists->surplus += is_surplus(group);
+}
+
+void heap_list_remove(struct heap *h, struct superblock *s)
+{
+    struct class_lists *lists = &h->class[s->class];
+    if (s->next != SLICE_NONE)
+        descriptor_of_slice(s->next)->prev = s->prev;
+    if (s->prev != SLICE_NONE)
+        descriptor_of_slice(s->prev)->next = s->next;
+    else
+        lists->head[s->group] = s->next + 1;
+    lists->listed--;
+    lists->surplus -= is_surplus(s->group);
+    s->group = group_none;
+    s->next = s->prev = SLICE_NONE;
+}
+
+static bool has_room(const struct superblock *s)
+{
+    return superblock_word(s) != 0 || s->uncarved != 0 || word_count(atomic_load(&s->x_remote)) != 0;
+}
+
+struct superblock *heap_take_fullest(struct heap *h, unsigned c)
+{
+    const struct class_lists *lists = &h->class[c];
+    for (enum group g = group_eighth; g <= group_empty; g++)
+        if (lists->head[g] != 0) {
+            struct superblock *s = descriptor_of_slice(lists->head[g] - 1);
+            heap_list_remove(h, s);
+            return s;
+        }
+    const int look = 8;
+    uint32_t at = lists->head[group_nearly_full] - 1;
+    for (int i = 0; i < look && at != SLICE_NONE; i++) {
+        struct superblock *s = descriptor_of_slice(at);
+        at = s->next;
+        if (has_room(s)) {
+            heap_list_remove(h, s);
+            return s;
+        }
+    }
+    return NULL;
+}
+
+/* ---- mailbox ---- */
+
+#define MAIL_END 1u
+
+void heap_post(struct heap *h, struct superblock *s)
+{
+    uint32_t unposted = 0;
+    if (!atomic_compare_exchange_strong(&s->x_mail_next, &unposted, MAIL_END))
+        return; /* in a mailbox already; whoever empties that one clears the mark before looking at s */
+    uint32_t head = atomic_load_explicit(&h->x_mailbox, memory_order_relaxed);
+    do
+        atomic_store_explicit(&s->x_mail_next, head == 0 ? MAIL_END : head, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&h->x_mailbox, &head, slice_of_descriptor(s) + 2,
+                                                  memory_order_release, memory_order_relaxed));
+}
+
+void heap_drain(struct heap *h)
+{
+    if (atomic_load_explicit(&h->x_mailbox, memory_order_relaxed) == 0)
+        return;
+    uint32_t at = atomic_exchange_explicit(&h->x_mailbox, 0, memory_order_acquire);
+    while (at > MAIL_END) {
+        struct superblock *s = descriptor_of_slice(at - 2);
+        at = atomic_exchange(&s->x_mail_next, 0);
+        heap_settle_posted(h, s);
+    }
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Heaps: sets of superblocks.  A local heap belongs to a slot of heap_of_cid (a cid, in rcs mode) and has at most one
+ * active superblock per class, which malloc takes from; its other superblocks are listed by class and fullness group.
+ * The global heap belongs to no slot.  (Hoard; LFMalloc section 3.2; Bloemendal & Scott 2013.)
+ *
+ * A superblock owned by a heap is in exactly one place: active, on a list of the heap, or (when a slow path was moved
+ * to another cid half-way) only in the mailbox.  The mailbox is a stack of superblocks that need settling, pushed to by
+ * anyone and emptied under the heap's lock.
+ *
+ * Everything here is called with the heap's lock held, unless it says otherwise.  Lock order: binding, local heap,
+ * global heap, span.  A second local heap is only ever tried.
+ */
+#ifndef SUTLER_HEAP_HEAP_H
+#define SUTLER_HEAP_HEAP_H
+
+#include "heap/superblock.h"
+#include "os/lock.h"
+#include "rcs/rcs.h"
+
+#define SLOT_NONE UINT32_MAX
+#define HEAPS_MAX (SLOT_MAX + 1)
+
+struct class_lists {
+    uint32_t head[group_count]; /* slice number + 1; 0 is empty */
+    uint32_t listed;            /* superblocks on them */
+    uint32_t surplus;           /* of those, in group_mostly_free and group_empty */
+};
+
+struct heap {
+    struct lock lock;
+    _Atomic uint32_t x_mailbox; /* slice number + 2 of the first; 0 is empty */
+    _Atomic uint32_t x_slot;    /* its index in heap_of_cid, or SLOT_NONE; written under the binding lock */
+    uint32_t number;
+    uint64_t refills;
+    uint64_t aborts;
+    uint64_t remote_frees;      /* blocks of other heaps freed from this heap's slot; racy, a statistic and a pace */
+    uint64_t pulse;             /* takeover.c: what the heap looked like, and since when */
+    uint64_t pulse_since_ns;
+    struct superblock *active[CLASS_COUNT] __attribute__((aligned(64)));
+    struct class_lists class[CLASS_COUNT];
+};
+_Static_assert(offsetof(struct heap, active) == HEAP_ACTIVE, "shared with assembly");
+
+/* Stand-ins that have nothing: reading through them sends every caller to the slow path. */
+extern struct superblock empty_superblock;
+extern struct heap empty_heap;
+extern struct heap global_heap;
+
+/* All local heaps ever created, in order; never freed. */
+extern struct heap *heap_list[HEAPS_MAX];
+extern _Atomic unsigned heap_total;
+extern struct lock binding_lock;
+
+/* The heap of the slot the caller runs on, created if need be; NULL without memory.  No lock needed. */
+struct heap *heap_here(void);
+
+/* True if sections of heap `h` may be running: then changes go through sections, else by plain stores. */
+static inline bool heap_is_live(const struct heap *h, const struct superblock *s)
+{
+    return sync_mode == sync_rcs && h != &global_heap && !superblock_is_exclusive(s);
+}
+
+/* *probe == expected, then *target = value, against whatever else may change superblock `s` of heap `h`. */
+enum rcs_result heap_commit(struct heap *h, const struct superblock *s, const uint64_t *probe, uint64_t expected,
+                            uint64_t *target, uint64_t value);
+
+/* ---- lists ---- */
+void heap_list_insert(struct heap *h, struct superblock *s, enum group group);
+void heap_list_remove(struct heap *h, struct superblock *s);
+/* Takes the first superblock of class `c` whose group is neither full nor empty, fullest first; else an empty one; else
+ * one of the nearly full that has room; NULL if there is none. */
+struct superblock *heap_take_fullest(struct heap *h, unsigned c);
+
+/* ---- mailbox ---- */
+/* Has `h` settle `s` later.  No lock needed; async-signal-safe. */
+void heap_post(struct heap *h, struct superblock *s);
+/* Settles everything posted. */
+void heap_drain(struct heap *h);
+
+/* ---- settling: a superblock is put where it belongs (settle.c) ---- */
+/* `s` is exclusive or owned by `h`, and not active.  Collects its remote frees, lists it by its group, arms the
+ * notifications that will move it on, and passes it on if it is surplus.  An exclusive `s` becomes h's. */
+void heap_settle(struct heap *h, struct superblock *s);
+/* The same for a superblock that may have gone elsewhere meanwhile: from the mailbox, or a notify handler. */
+void heap_settle_posted(struct heap *h, struct superblock *s);
+/* Moves the blocks of x_remote to the local list. */
+enum rcs_result heap_collect(struct heap *h, struct superblock *s);
+
+/* ---- refill (refill.c) ---- */
+enum refill { refill_ready, refill_again, refill_no_memory };
+/* Gives class `c` an active superblock with a free block.  refill_again: interrupted, the caller's cid may have changed. */
+enum refill heap_refill(struct heap *h, unsigned c);
+/* Takes one block without any section, however often sections abort: for debuggers that step through them. */
+void *heap_take_exclusive(struct heap *h, unsigned c);
+/* An exclusive superblock of class `c` with room, from the global heap, a quiet heap or fresh memory; or NULL. */
+struct superblock *heap_acquire(struct heap *h, unsigned c);
+
+/* ---- global heap (global.c); these take its lock ---- */
+void global_adopt(struct superblock *s);
+struct superblock *global_take(unsigned c);
+
+/* ---- other cids' heaps (takeover.c) ---- */
+/* Makes a superblock of a quiet heap exclusive: it has class `c` and room.  NULL if there is none. */
+struct superblock *heap_steal(struct heap *h, unsigned c);
+/* The caller, on heap `h`, keeps freeing blocks of `other`: if nobody runs on that one, exchange them.  No lock held. */
+void heap_consider_takeover(struct heap *h, struct heap *other);
+extern _Atomic uint64_t takeover_count;
+
+/* ---- purge (purge.c); takes each heap's lock in turn ---- */
+size_t heap_purge_all(void);
+
+/* ---- damage (damage.c) ---- */
+/* "sutler: FUNCTION(): corrupted free list in superblock 0x... (reason)"; then aborts unless SUTLER_ON_ERROR=report. */
+void damage_report(const char *function, const struct superblock *s, const char *reason);
+/* Takes an exclusive superblock out of use for good, and reports it. */
+void superblock_quarantine(struct superblock *s, const char *function, const char *reason);
+
+#endif

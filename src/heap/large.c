@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/large.h"
+
+#include "heap/mapping.h"
+#include "heap/heap.h"
+#include "heap/span.h"
+
+static _Atomic size_t span_blocks, span_bytes;
+
+static void *span_block_take(size_t size, size_t alignment, bool *zero)
+{
+    size_t slices = slices_for(size);
+    uint32_t first;
+    if (!span_take(slices, max_size(1, alignment >> SLICE_SHIFT), &first))
+        return NULL;
+    struct superblock *s = descriptor_of_slice(first);
+    *zero = span_is_zero(first, slices);
+    s->span_slices = slices;
+    __atomic_store_n(&s->kind, slice_large, __ATOMIC_RELEASE);
+    atomic_fetch_add_explicit(&span_blocks, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&span_bytes, slices << SLICE_SHIFT, memory_order_relaxed);
+    return slice_address(first);
+}
+
+void *large_take(size_t size, size_t alignment, bool *zero)
+{
+    void *block = NULL;
+    if (size < MAPPING_BYTES_MIN && alignment < MAPPING_BYTES_MIN) {
+        block = span_block_take(size, alignment, zero);
+        if (block == NULL && mapping_purge() + heap_purge_all() > 0)
+            block = span_block_take(size, alignment, zero);
+    }
+    return block != NULL ? block : mapping_take(size, alignment, zero);
+}
+
+size_t large_span_bytes(const void *p)
+{
+    return descriptor_of(p)->span_slices << SLICE_SHIFT;
+}
+
+void large_span_give(void *p)
+{
+    uint32_t first = slice_of(p);
+    size_t slices = descriptor_of_slice(first)->span_slices;
+    atomic_fetch_sub_explicit(&span_blocks, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&span_bytes, slices << SLICE_SHIFT, memory_order_relaxed);
+    span_give(first, slices);
+}
+
+static void *span_block_resize(void *p, size_t size)
+{
+    uint32_t first = slice_of(p);
+    struct superblock *s = descriptor_of_slice(first);
+    size_t have = s->span_slices, wanted = slices_for(size);
+    if (size >= MAPPING_BYTES_MIN)
+        return NULL;
+    if (wanted > have) {
+        if (!span_extend(first + (uint32_t)have, wanted - have))
+            return NULL;
+    } else if (wanted < have) {
+        span_give(first + (uint32_t)wanted, have - wanted);
+    }
+    atomic_fetch_add_explicit(&span_bytes, (wanted - have) << SLICE_SHIFT, memory_order_relaxed);
+    s->span_slices = wanted;
+    return p;
+}
+
+void *large_resize(void *p, size_t size)
+{
+    return window_contains(p) ? span_block_resize(p, size) : mapping_resize(p, size);
+}
+
+struct large_counts large_counts(void)
+{
+    struct large_counts counts = {.blocks = atomic_load(&span_blocks), .bytes = atomic_load(&span_bytes)};
+    mapping_count(&counts);
+    return counts;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Blocks above the largest size class.  Up to MAPPING_BYTES_MIN they are spans of the window; from there on mappings of
+ * their own, which realloc grows by moving page tables instead of bytes.  A few freed mappings are kept for reuse, at
+ * most MAPPING_CACHE_BYTES of them.  All functions may be called from any thread, with no lock held.
+ */
+#ifndef SUTLER_HEAP_LARGE_H
+#define SUTLER_HEAP_LARGE_H
+
+#include "base/compiler.h"
+
+#define MAPPING_BYTES_MIN ((size_t)16 << 20)
+#define MAPPING_CACHE_BYTES ((size_t)64 << 20)
+
+/* A block of at least `size` bytes at a multiple of `alignment` (a power of two); NULL without memory.  *zero tells
+ * whether it reads as zeros. */
+void *large_take(size_t size, size_t alignment, bool *zero);
+
+/* Usable bytes of a block, or 0 if `p` is not the start of one: `p` lies outside the window. */
+size_t mapping_bytes(const void *p);
+
+/* Frees the mapping that starts at `p`; false if there is none. */
+bool mapping_give(void *p);
+
+/* The same for spans: `p` is the first byte of a slice_large. */
+size_t large_span_bytes(const void *p);
+void large_span_give(void *p);
+
+/* Resizes without copying: in place, or for mappings wherever the system puts it.  NULL if that cannot be done (the
+ * block is as it was). */
+void *large_resize(void *p, size_t size);
+
+/* Returns cached mappings to the system; bytes given back. */
+size_t mapping_purge(void);
+
+struct large_counts {
+    size_t blocks, bytes;                 /* all large blocks */
+    size_t mapping_blocks, mapping_bytes; /* of those, mappings of their own */
+    size_t cached_bytes;                  /* freed mappings kept */
+};
+struct large_counts large_counts(void);
+
+extern struct lock mapping_lock; /* for fork */
+
+#endif

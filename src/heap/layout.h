@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Numbers of the heap's layout that assembly and C share.
+ */
+#ifndef SUTLER_HEAP_LAYOUT_H
+#define SUTLER_HEAP_LAYOUT_H
+
+#define SLICE_SHIFT 16
+#define SLICE_BYTES (1ul << SLICE_SHIFT)
+#define DESCRIPTOR_SHIFT 6
+
+/* struct superblock */
+#define SUPERBLOCK_WORD 0
+#define SUPERBLOCK_OWNER 8
+#define SUPERBLOCK_NOTIFY_AT 16
+#define SUPERBLOCK_RECIPROCAL 20
+
+/* struct heap */
+#define HEAP_ACTIVE 64
+
+#endif

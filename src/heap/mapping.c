@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Mappings of their own for the largest blocks, found by address in a hash table (they lie outside the window, so the
+ * window's descriptors do not cover them).
+ */
+#include "heap/mapping.h"
+
+#include "base/bits.h"
+#include "heap/large.h"
+#include "os/lock.h"
+#include "os/os.h"
+
+struct mapping {
+    uintptr_t address; /* 0: unused; TOMBSTONE: removed */
+    size_t bytes;
+};
+
+#define TOMBSTONE 1u
+#define TABLE_MIN 256u /* entries; a power of two */
+#define CACHE_MAX 8
+
+struct lock mapping_lock = LOCK_FREE;
+
+static struct mapping *table;
+static size_t capacity, filled; /* filled counts tombstones */
+static size_t blocks, bytes_total;
+static struct mapping cache[CACHE_MAX];
+static size_t cached_bytes;
+
+static size_t home(uintptr_t address)
+{
+    return (size_t)((address >> 12) * 0x9e3779b97f4a7c15ull >> 20) & (capacity - 1);
+}
+
+static struct mapping *find_locked(uintptr_t address)
+{
+    if (capacity == 0 || address <= TOMBSTONE)
+        return NULL;
+    for (size_t i = home(address);; i = (i + 1) & (capacity - 1)) {
+        if (table[i].address == address)
+            return &table[i];
+        if (table[i].address == 0)
+            return NULL;
+    }
+}
+
+static void insert_locked(uintptr_t address, size_t bytes)
+{
+    size_t i = home(address);
+    while (table[i].address > TOMBSTONE)
+        i = (i + 1) & (capacity - 1);
+    filled += table[i].address == 0;
+    table[i].bytes = bytes;
+    __atomic_store_n(&table[i].address, address, __ATOMIC_RELEASE);
+}
+
+/* Room for one more entry: at most half full, tombstones included. */
+static bool reserve_locked(void)
+{
+    if ((filled + 1) * 2 <= capacity)
+        return true;
+    size_t old_capacity = capacity, wanted = max_size(TABLE_MIN, align_up(blocks * 4 + 1, TABLE_MIN));
+    wanted = 1ul << (top_bit(wanted - 1) + 1);
+    struct mapping *old = table, *larger = os_map(align_up(wanted * sizeof *table, os_page_bytes));
+    if (larger == NULL)
+        return filled + 1 < capacity; /* slower, not wrong */
+    table = larger;
+    capacity = wanted;
+    filled = 0;
+    for (size_t i = 0; i < old_capacity; i++)
+        if (old[i].address > TOMBSTONE)
+            insert_locked(old[i].address, old[i].bytes);
+    if (old != NULL)
+        os_unmap(old, align_up(old_capacity * sizeof *table, os_page_bytes));
+    return true;
+}
+
+/* ---- the cache ---- */
+
+/* A cached mapping that fits without wasting more than a quarter. */
+static uintptr_t cache_take_locked(size_t bytes, size_t alignment, size_t *got)
+{
+    for (int i = 0; i < CACHE_MAX; i++)
+        if (cache[i].address != 0 && cache[i].bytes >= bytes && cache[i].bytes <= bytes + bytes / 4 &&
+            (cache[i].address & (alignment - 1)) == 0) {
+            uintptr_t address = cache[i].address;
+            *got = cache[i].bytes;
+            cached_bytes -= cache[i].bytes;
+            cache[i].address = 0;
+            return address;
+        }
+    return 0;
+}
+
+static bool cache_give_locked(uintptr_t address, size_t bytes)
+{
+    if (cached_bytes + bytes > MAPPING_CACHE_BYTES)
+        return false;
+    for (int i = 0; i < CACHE_MAX; i++)
+        if (cache[i].address == 0) {
+            cache[i] = (struct mapping){address, bytes};
+            cached_bytes += bytes;
+            return true;
+        }
+    return false;
+}
+
+size_t mapping_purge(void)
+{
+    struct mapping taken[CACHE_MAX];
+    lock_take(&mapping_lock);
+    size_t bytes = cached_bytes;
+    for (int i = 0; i < CACHE_MAX; i++) {
+        taken[i] = cache[i];
+        cache[i].address = 0;
+    }
+    cached_bytes = 0;
+    lock_release(&mapping_lock);
+    for (int i = 0; i < CACHE_MAX; i++)
+        if (taken[i].address != 0)
+            os_unmap((void *)taken[i].address, taken[i].bytes);
+    return bytes;
+}
+
+/* ---- blocks ---- */
+
+/* Fresh memory at a multiple of `alignment`: maps more and cuts off both ends. */
+static uintptr_t map_aligned(size_t bytes, size_t alignment)
+{
+    size_t slack = alignment > os_page_bytes ? alignment - os_page_bytes : 0;
+    if (bytes + slack < bytes)
+        return 0;
+    char *mapped = os_map(bytes + slack);
+    if (mapped == NULL || slack == 0)
+        return (uintptr_t)mapped;
+    uintptr_t start = align_up((uintptr_t)mapped, alignment);
+    size_t head = start - (uintptr_t)mapped, tail = slack - head;
+    if (head > 0)
+        os_unmap(mapped, head);
+    if (tail > 0)
+        os_unmap((char *)start + bytes, tail);
+    return start;
+}
+
+void *mapping_take(size_t size, size_t alignment, bool *zero)
+{
+    size_t bytes = align_up(size, os_page_bytes);
+    if (bytes < size)
+        return NULL;
+    lock_take(&mapping_lock);
+    uintptr_t address = cache_take_locked(bytes, alignment, &bytes);
+    *zero = address == 0;
+    lock_release(&mapping_lock);
+    if (address == 0) {
+        address = map_aligned(bytes, alignment);
+        if (address == 0 && mapping_purge() > 0)
+            address = map_aligned(bytes, alignment);
+        if (address == 0)
+            return NULL;
+    }
+    lock_take(&mapping_lock);
+    bool reserved = reserve_locked();
+    if (reserved) {
+        insert_locked(address, bytes);
+        blocks++;
+        bytes_total += bytes;
+    }
+    lock_release(&mapping_lock);
+    if (!reserved) {
+        os_unmap((void *)address, bytes);
+        return NULL;
+    }
+    return (void *)address;
+}
+
+size_t mapping_bytes(const void *p)
+{
+    lock_take(&mapping_lock);
+    const struct mapping *m = find_locked((uintptr_t)p);
+    size_t bytes = m == NULL ? 0 : m->bytes;
+    lock_release(&mapping_lock);
+    return bytes;
+}
+
+bool mapping_give(void *p)
+{
+    lock_take(&mapping_lock);
+    struct mapping *m = find_locked((uintptr_t)p);
+    size_t bytes = 0;
+    bool cached = false;
+    if (m != NULL) {
+        bytes = m->bytes;
+        m->address = TOMBSTONE;
+        blocks--;
+        bytes_total -= bytes;
+        cached = cache_give_locked((uintptr_t)p, bytes);
+    }
+    lock_release(&mapping_lock);
+    if (bytes != 0 && !cached)
+        os_unmap(p, bytes);
+    return bytes != 0;
+}
+
+/* The lock stays held over the move: else another thread could be given the old address before the table knows. */
+static void *resize_locked(void *p, size_t wanted)
+{
+    reserve_locked(); /* a move leaves a tombstone behind */
+    struct mapping *m = find_locked((uintptr_t)p);
+    if (m == NULL || m->bytes == wanted)
+        return m == NULL ? NULL : p;
+    void *moved = os_remap(p, m->bytes, wanted, true);
+    if (moved == NULL)
+        return NULL;
+    bytes_total += wanted - m->bytes;
+    m->bytes = wanted;
+    if (moved != p) {
+        m->address = TOMBSTONE;
+        insert_locked((uintptr_t)moved, wanted);
+    }
+    return moved;
+}
+
+void *mapping_resize(void *p, size_t size)
+{
+    size_t wanted = align_up(size, os_page_bytes);
+    if (wanted < size)
+        return NULL;
+    lock_take(&mapping_lock);
+    void *moved = resize_locked(p, wanted);
+    lock_release(&mapping_lock);
+    return moved;
+}
+
+void mapping_count(struct large_counts *counts)
+{
+    counts->blocks += blocks;
+    counts->bytes += bytes_total;
+    counts->mapping_blocks = blocks;
+    counts->mapping_bytes = bytes_total;
+    counts->cached_bytes = cached_bytes;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Memory for the allocator's own structures: zeroed, page-aligned, never given back.
+ */
+#ifndef SUTLER_HEAP_META_H
+#define SUTLER_HEAP_META_H
+
+#include "base/compiler.h"
+
+/* NULL without memory.  Not thread-safe: callers hold the binding lock. */
+void *meta_take(size_t bytes);
+
+#endif

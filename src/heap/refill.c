@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Refill: malloc found its active superblock empty.  What is nearest comes first: frees that arrived meanwhile, blocks
+ * other heaps' threads gave back, uncarved pages of the same superblock, another superblock of the heap (fullest
+ * first), the global heap, a heap nobody runs on, fresh memory.
+ *
+ * Every step is either a section on the caller's heap or work on something exclusive.  When a section says the thread
+ * has been moved, what is in hand is posted to the heap and the caller starts over where it runs now.
+ */
+#include "heap/heap.h"
+#include "heap/span.h"
+
+enum restocked { restocked, exhausted, interrupted };
+
+/* Gives `s`, of heap `h`, a free block. */
+static enum restocked restock(struct heap *h, struct superblock *s)
+{
+    if (superblock_word(s) != 0)
+        return restocked;
+    enum rcs_result result;
+    if (word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed)) != 0) {
+        /* Linked from an empty word, the chain is a list as it stands. */
+        uint64_t chain = remote_take(s, false);
+        result = heap_commit(h, s, &s->word, 0, &s->word, chain);
+        if (result != rcs_done)
+            remote_return(s, chain);
+    } else {
+        struct carving carving = superblock_carve(s);
+        if (carving.word == 0)
+            return exhausted;
+        result = heap_commit(h, s, &s->word, 0, &s->word, carving.word);
+        if (result == rcs_done)
+            superblock_carved(s, carving);
+    }
+    return result == rcs_done || result == rcs_changed ? restocked : interrupted;
+}
+
+static enum rcs_result silence(struct heap *h, struct superblock *s)
+{
+    enum rcs_result result;
+    do {
+        uint64_t word = superblock_word(s);
+        result = heap_commit(h, s, &s->word, word, &s->gate, gate_with(s, NOTIFY_NEVER));
+    } while (result == rcs_changed);
+    return result;
+}
+
+static struct superblock *fresh(unsigned c)
+{
+    uint32_t first;
+    return span_take(size_class[c].slices, 1, &first) ? superblock_format(first, c) : NULL;
+}
+
+struct superblock *heap_acquire(struct heap *h, unsigned c)
+{
+    struct superblock *s = global_take(c);
+    if (s == NULL)
+        s = heap_steal(h, c);
+    if (s == NULL)
+        s = fresh(c);
+    return s;
+}
+
+/* Sections of the caller's own heap may be running on `old` until the commit; in the lock modes the lock is enough. */
+static enum rcs_result activate(struct heap *h, unsigned c, struct superblock *old, struct superblock *s)
+{
+    uint64_t *slot = (uint64_t *)&h->active[c];
+    return heap_commit(h, s, slot, (uint64_t)(uintptr_t)old, slot, (uint64_t)(uintptr_t)s);
+}
+
+/* The pop refuses a top block whose link does not continue the count: somebody wrote to it after freeing it.  What is
+ * read here may be a block that was just handed out, so this is a suspicion only. */
+static bool is_suspect(uint64_t word)
+{
+    return word != 0 && word_count(*link_of(word_block(word))) + 1 != word_count(word);
+}
+
+/* Takes the active superblock offline to look at its list in peace. */
+static enum rcs_result inspect(struct heap *h, unsigned c, struct superblock *s)
+{
+    enum rcs_result result = activate(h, c, s, &empty_superblock);
+    if (result != rcs_done)
+        return result;
+    do
+        result = heap_commit(h, s, &s->word, superblock_word(s), (uint64_t *)&s->owner, 0);
+    while (result == rcs_changed);
+    if (result != rcs_done) {
+        heap_post(h, s);
+        return result;
+    }
+    const char *damage = superblock_check_list(s, s->word);
+    if (damage != NULL)
+        superblock_quarantine(s, "malloc", damage);
+    else
+        heap_settle(h, s);
+    return rcs_done;
+}
+
+enum refill heap_refill(struct heap *h, unsigned c)
+{
+    struct superblock *old = h->active[c];
+    h->refills++;
+    if (unlikely(is_suspect(superblock_word(old)))) {
+        if (inspect(h, c, old) != rcs_done)
+            return refill_again;
+        old = h->active[c];
+    }
+    if (old != &empty_superblock) {
+        enum restocked r = restock(h, old);
+        if (r != exhausted)
+            return r == restocked ? refill_ready : refill_again;
+    }
+    heap_drain(h);
+    struct superblock *s = heap_take_fullest(h, c);
+    if (s == NULL)
+        s = heap_acquire(h, c);
+    if (s == NULL)
+        return refill_no_memory;
+    if (silence(h, s) != rcs_done || restock(h, s) != restocked) {
+        if (superblock_is_exclusive(s))
+            heap_settle(h, s);
+        else
+            heap_post(h, s);
+        return refill_again;
+    }
+    __atomic_store_n(&s->owner, h, __ATOMIC_RELEASE);
+    if (activate(h, c, old, s) != rcs_done) {
+        heap_post(h, s);
+        return refill_again;
+    }
+    if (old != &empty_superblock)
+        heap_settle(h, old);
+    return refill_ready;
+}
+
+void *heap_take_exclusive(struct heap *h, unsigned c)
+{
+    struct superblock *s = heap_acquire(h, c);
+    if (s == NULL)
+        return NULL;
+    void *block = NULL;
+    if (heap_collect(h, s) == rcs_done && restock(h, s) == restocked) {
+        block = word_block(s->word);
+        s->word = *link_of(block);
+    }
+    heap_settle(h, s);
+    return block;
+}

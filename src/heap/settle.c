@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Settling: a superblock that left the active slot, had room again, emptied by a step, or got remote frees is put where
+ * it belongs.
+ *
+ * Emptiness is known in steps without a counter per operation: the gate's notify_at is the count of free blocks at
+ * which the next step begins, and the free that reaches it calls back.  It is armed by a section that compares the word
+ * (a plain store loses frees that happen between reading the count and arming), and read by free inside its section
+ * (outside, a free between commit and read would be missed).  A notification is a hint: everything is looked at anew
+ * under the lock.
+ *
+ * Blowup bound (Hoard's invariant, by class): a heap keeps surplus superblocks, those at least three quarters free, up to
+ * SURPLUS_FLOOR or a quarter of the class's superblocks.  Beyond that an empty one becomes a plain span again and a mostly
+ * free one goes to the global heap.
+ */
+#include "heap/heap.h"
+#include "heap/span.h"
+
+#define SURPLUS_FLOOR 4u
+#define ATTEMPTS_MAX 16
+
+static enum group group_for(const struct superblock *s, uint64_t word)
+{
+    unsigned available = superblock_available(s, word);
+    if (superblock_live(s, word) == 0)
+        return group_empty;
+    if (available * 8 < s->blocks)
+        return group_nearly_full;
+    if (available * 4 < s->blocks)
+        return group_eighth;
+    if (available * 2 < s->blocks)
+        return group_quarter;
+    return available * 4 < s->blocks * 3u ? group_half : group_mostly_free;
+}
+
+/* The count of free blocks at which the superblock leaves its group upwards. */
+static unsigned next_step(const struct superblock *s, enum group group)
+{
+    static const uint8_t eighths[] = {[group_nearly_full] = 1, [group_eighth] = 2, [group_quarter] = 4, [group_half] = 6};
+    if (group == group_empty)
+        return NOTIFY_NEVER;
+    if (group == group_mostly_free)
+        return s->carved;
+    unsigned available = (s->blocks * eighths[group] + 7u) / 8;
+    unsigned uncarved = (unsigned)(s->blocks - s->carved);
+    unsigned count = available > uncarved ? available - uncarved : 1;
+    return count < s->carved ? count : s->carved;
+}
+
+enum rcs_result heap_collect(struct heap *h, struct superblock *s)
+{
+    if (word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed)) == 0)
+        return rcs_done;
+    uint64_t chain = remote_take(s, false);
+    enum rcs_result result;
+    do {
+        uint64_t word = superblock_word(s), joined = superblock_join(s, chain, word);
+        if (joined == 0) { /* the chain is dropped; its blocks count as live for ever, so s is never released */
+            damage_report("free", s, "a freed block was written to");
+            return rcs_done;
+        }
+        result = heap_commit(h, s, &s->word, word, &s->word, joined);
+    } while (result == rcs_changed);
+    if (result != rcs_done)
+        remote_return(s, chain);
+    return result;
+}
+
+/* False if remote frees have come in. */
+static bool arm(struct superblock *s)
+{
+    uint64_t idle = 0;
+    return atomic_compare_exchange_strong(&s->x_remote, &idle, REMOTE_ARMED) || idle == REMOTE_ARMED;
+}
+
+/* An own superblock becomes exclusive, unless a block of it was taken or freed meanwhile. */
+static bool give_up(struct heap *h, struct superblock *s, uint64_t word)
+{
+    if (heap_commit(h, s, &s->word, word, (uint64_t *)&s->owner, 0) != rcs_done)
+        return false;
+    heap_list_remove(h, s);
+    return true;
+}
+
+static void release(struct heap *h, struct superblock *s)
+{
+    uint64_t word = superblock_word(s), armed = REMOTE_ARMED;
+    if (word_count(word) != s->carved || !atomic_compare_exchange_strong(&s->x_remote, &armed, 0))
+        return;
+    if (!give_up(h, s, word))
+        return;
+    const char *damage = superblock_check_list(s, word);
+    if (damage != NULL)
+        superblock_quarantine(s, "free", damage);
+    else
+        span_give(slice_of_descriptor(s), size_class[s->class].slices);
+}
+
+static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t word)
+{
+    const struct class_lists *lists = &h->class[s->class];
+    if (lists->surplus <= max_size(SURPLUS_FLOOR, lists->listed / 4))
+        return;
+    if (s->group == group_empty)
+        release(h, s);
+    else if (s->group == group_mostly_free && h != &global_heap && give_up(h, s, word))
+        global_adopt(s);
+}
+
+void heap_settle(struct heap *h, struct superblock *s)
+{
+    ASSERT(h->active[s->class] != s);
+    for (int attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+        if (heap_collect(h, s) != rcs_done)
+            break;
+        uint64_t word = superblock_word(s);
+        enum group group = group_for(s, word);
+        enum rcs_result armed =
+            heap_commit(h, s, &s->word, word, &s->gate, gate_with(s, next_step(s, group)));
+        if (armed == rcs_changed)
+            continue;
+        if (armed != rcs_done)
+            break;
+        if (s->group != group_none)
+            heap_list_remove(h, s);
+        heap_list_insert(h, s, group);
+        if (superblock_is_exclusive(s))
+            __atomic_store_n(&s->owner, h, __ATOMIC_RELEASE);
+        if (arm(s)) {
+            pass_on_surplus(h, s, word);
+            return;
+        }
+    }
+    /* Moved to another cid, or interrupted time and again: the next slow path of this heap goes on from here. */
+    if (superblock_is_exclusive(s))
+        __atomic_store_n(&s->owner, h, __ATOMIC_RELEASE);
+    heap_post(h, s);
+}
+
+void heap_settle_posted(struct heap *h, struct superblock *s)
+{
+    if (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE) != slice_superblock)
+        return;
+    struct heap *owner = superblock_owner(s);
+    if (owner == h) {
+        if (h->active[s->class] != s)
+            heap_settle(h, s);
+    } else if (owner != NULL) {
+        heap_post(owner, s);
+    }
+    /* No owner: somebody has it exclusively and will settle it. */
+}

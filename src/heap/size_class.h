@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Size classes: the sizes blocks come in.  The table is size_classes.def; this file turns a request into its class.
+ */
+#ifndef SUTLER_HEAP_SIZE_CLASS_H
+#define SUTLER_HEAP_SIZE_CLASS_H
+
+#include "base/bits.h"
+
+#define CLASS_COUNT 88
+#define CLASS_BYTES_MAX ((size_t)128 << 10) /* the largest block of a superblock; above it blocks are spans */
+#define SMALL_BYTES_MAX 1024                 /* up to here malloc's fast path finds the class in a byte table */
+#define BLOCK_ALIGNMENT 16
+
+struct size_class {
+    uint32_t bytes;
+    uint32_t reciprocal; /* ceil(2^32 / bytes): (offset * reciprocal) mod 2^32 < reciprocal iff bytes divides offset */
+    uint16_t slices;
+    uint16_t blocks;
+};
+
+extern const struct size_class size_class[CLASS_COUNT];
+
+/* Class of (size + 15) / 16, for size <= SMALL_BYTES_MAX. */
+extern const uint8_t size_class_of_step[SMALL_BYTES_MAX / 16 + 1];
+
+/* Smallest class that holds `size` bytes; size <= CLASS_BYTES_MAX.  0 bytes get the smallest class. */
+static inline unsigned size_class_of(size_t size)
+{
+    if (size <= 128)
+        return size == 0 ? 0 : (unsigned)((size - 1) >> 4);
+    unsigned e = top_bit(size - 1);
+    return 8 + (e - 7) * 8 + ((unsigned)((size - 1) >> (e - 3)) & 7);
+}
+
+/* Smallest class whose every block holds `size` bytes at a multiple of `alignment` (a power of two, at most the slice
+ * size): superblocks start on slice boundaries, so a block is aligned as its size is.  CLASS_COUNT if there is none. */
+static inline unsigned size_class_of_aligned(size_t size, size_t alignment)
+{
+    if (size > CLASS_BYTES_MAX)
+        return CLASS_COUNT;
+    unsigned c = size_class_of(size);
+    while (c < CLASS_COUNT && (size_class[c].bytes & (alignment - 1)) != 0)
+        c++;
+    return c;
+}
+
+#endif

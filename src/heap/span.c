@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/span.h"
+
+#include "os/os.h"
+
+#define SPAN_DIRTY_FLOOR (64ul << 20)
+
+/* Bins: lengths 1 to 32 exactly, then four per doubling. */
+#define BIN_EXACT 32u
+#define BIN_COUNT (BIN_EXACT + 4 * 24)
+
+struct lock span_lock = LOCK_FREE;
+
+static uint32_t bin_head[BIN_COUNT]; /* slice number + 1; 0: empty, which makes zeroed memory a valid start */
+static uint64_t bin_used[(BIN_COUNT + 63) / 64];
+static uint32_t fresh_first, fresh_end; /* opened, never used */
+static struct span_counts counts;
+static _Atomic size_t purged_bytes;
+
+/* ---- bins ---- */
+
+/* The bin that holds spans of this length. */
+static unsigned bin_of(size_t slices)
+{
+    if (slices <= BIN_EXACT)
+        return (unsigned)slices - 1;
+    unsigned e = top_bit(slices);
+    return BIN_EXACT + (e - 5) * 4 + ((unsigned)(slices >> (e - 2)) & 3);
+}
+
+static void bin_insert(uint32_t first, size_t slices)
+{
+    struct superblock *s = descriptor_of_slice(first), *end = s + slices - 1;
+    unsigned bin = bin_of(slices);
+    if (slices > 1) {
+        end->kind = slice_free_end;
+        end->next = first;
+    }
+    s->span_slices = slices;
+    s->prev = SLICE_NONE;
+    s->next = bin_head[bin] - 1;
+    if (bin_head[bin] != 0)
+        descriptor_of_slice(bin_head[bin] - 1)->prev = first;
+    bin_head[bin] = first + 1;
+    bin_used[bin / 64] |= 1ull << (bin % 64);
+    s->kind = slice_free;
+}
+
+static void bin_remove(uint32_t first)
+{
+    struct superblock *s = descriptor_of_slice(first), *end = s + s->span_slices - 1;
+    unsigned bin = bin_of(s->span_slices);
+    if (s->next != SLICE_NONE)
+        descriptor_of_slice(s->next)->prev = s->prev;
+    if (s->prev != SLICE_NONE)
+        descriptor_of_slice(s->prev)->next = s->next;
+    else
+        bin_head[bin] = s->next + 1;
+    if (bin_head[bin] == 0)
+        bin_used[bin / 64] &= ~(1ull << (bin % 64));
+    end->kind = slice_unknown;
+    s->kind = slice_unknown;
+}
+
+/* Lowest bin from `bin` on with a span in it, or BIN_COUNT. */
+static unsigned bin_next(unsigned bin)
+{
+    for (unsigned i = bin / 64; i < ARRAY_LEN(bin_used); i++) {
+        uint64_t used = bin_used[i] & (i == bin / 64 ? ~0ull << (bin % 64) : ~0ull);
+        if (used != 0)
+            return i * 64 + low_bit(used);
+    }
+    return BIN_COUNT;
+}
+
+/* A free span of at least `slices`, or SLICE_NONE.  In the first bin lengths differ: a few are looked at. */
+static uint32_t find(size_t slices)
+{
+    const unsigned look = 8;
+    unsigned bin = bin_of(slices);
+    uint32_t at = bin_head[bin] - 1;
+    for (unsigned i = 0; at != SLICE_NONE && i < look; i++, at = descriptor_of_slice(at)->next)
+        if (descriptor_of_slice(at)->span_slices >= slices)
+            return at;
+    if (bin + 1 >= BIN_COUNT)
+        return SLICE_NONE;
+    bin = bin_next(bin + 1);
+    return bin == BIN_COUNT ? SLICE_NONE : bin_head[bin] - 1;
+}
+
+/* ---- dirty pages ---- */
+
+static bool is_dirty(uint32_t slice)
+{
+    return (descriptor_of_slice(slice)->flags & FLAG_DIRTY) != 0;
+}
+
+static size_t count_dirty(uint32_t first, size_t slices)
+{
+    size_t dirty = 0;
+    for (size_t i = 0; i < slices; i++)
+        dirty += is_dirty(first + (uint32_t)i);
+    return dirty;
+}
+
+bool span_is_zero(uint32_t first, size_t slices)
+{
+    return count_dirty(first, slices) == 0;
+}
+
+/* Returns the pages of the dirty slices among these free ones. */
+static size_t purge_free(uint32_t first, size_t slices)
+{
+    size_t purged = 0;
+    for (size_t i = 0; i < slices;) {
+        size_t run = 0;
+        while (i + run < slices && is_dirty(first + (uint32_t)(i + run)))
+            run++;
+        if (run > 0 && os_purge(slice_address(first + (uint32_t)i), run << SLICE_SHIFT)) {
+            for (size_t k = 0; k < run; k++)
+                descriptor_of_slice(first + (uint32_t)(i + k))->flags &= (uint8_t)~FLAG_DIRTY;
+            purged += run << SLICE_SHIFT;
+        }
+        i += run + 1;
+    }
+    counts.dirty_bytes -= purged;
+    span_note_purged(purged);
+    return purged;
+}
+
+void span_note_purged(size_t bytes)
+{
+    atomic_fetch_add_explicit(&purged_bytes, bytes, memory_order_relaxed);
+}
+
+/* ---- taking ---- */
+
+/* Puts free slices into the bins, merged with free neighbours. */
+static void insert_merged(uint32_t first, size_t slices)
+{
+    if (first > 0) {
+        struct superblock *before = descriptor_of_slice(first - 1);
+        if (before->kind == slice_free || before->kind == slice_free_end) {
+            uint32_t start = before->kind == slice_free ? first - 1 : before->next;
+            slices += descriptor_of_slice(start)->span_slices;
+            bin_remove(start);
+            first = start;
+        }
+    }
+    uint32_t after = first + (uint32_t)slices;
+    if (window_contains(slice_address(after)) && after != fresh_first &&
+        descriptor_of_slice(after)->kind == slice_free) {
+        slices += descriptor_of_slice(after)->span_slices;
+        bin_remove(after);
+    }
+    bin_insert(first, slices);
+}
+
+static bool open_more(size_t slices)
+{
+    size_t have = fresh_end - fresh_first, count;
+    uint32_t first;
+    size_t missing = slices > have ? slices - have : 0;
+    if (!window_open(missing, &first, &count))
+        return false;
+    counts.opened_bytes += count << SLICE_SHIFT;
+    if (first == fresh_end && have > 0) {
+        fresh_end += (uint32_t)count;
+        return true;
+    }
+    if (have > 0)
+        insert_merged(fresh_first, have); /* the window went on elsewhere */
+    fresh_first = first;
+    fresh_end = first + (uint32_t)count;
+    return fresh_end - fresh_first >= slices || open_more(slices);
+}
+
+/* `slices` slices from the bins or the fresh end, wherever they lie. */
+static uint32_t take_anywhere(size_t slices)
+{
+    uint32_t first = find(slices);
+    if (first != SLICE_NONE) {
+        size_t have = descriptor_of_slice(first)->span_slices;
+        bin_remove(first);
+        if (have > slices)
+            bin_insert(first + (uint32_t)slices, have - slices);
+        return first;
+    }
+    if (fresh_end - fresh_first < slices && !open_more(slices))
+        return SLICE_NONE;
+    first = fresh_first;
+    fresh_first += (uint32_t)slices;
+    return first;
+}
+
+bool span_take(size_t slices, size_t align_slices, uint32_t *first)
+{
+    lock_take(&span_lock);
+    size_t slack = align_slices - 1;
+    uint32_t at = take_anywhere(slices + slack);
+    if (at != SLICE_NONE && slack > 0) {
+        uintptr_t address = (uintptr_t)slice_address(at);
+        uint32_t head = (uint32_t)((align_up(address, align_slices << SLICE_SHIFT) - address) >> SLICE_SHIFT);
+        uint32_t tail = (uint32_t)slack - head;
+        if (tail > 0)
+            insert_merged(at + head + (uint32_t)slices, tail);
+        if (head > 0)
+            insert_merged(at, head);
+        at += head;
+    }
+    if (at != SLICE_NONE) {
+        counts.in_use_bytes += slices << SLICE_SHIFT;
+        counts.dirty_bytes -= count_dirty(at, slices) << SLICE_SHIFT;
+        *first = at;
+    }
+    lock_release(&span_lock);
+    return at != SLICE_NONE;
+}
+
+bool span_extend(uint32_t end, size_t more)
+{
+    bool done = false;
+    lock_take(&span_lock);
+    if (end == fresh_first && fresh_end - fresh_first >= more) {
+        fresh_first += (uint32_t)more;
+        done = true;
+    } else if (window_contains(slice_address(end)) && end != fresh_first &&
+               descriptor_of_slice(end)->kind == slice_free && descriptor_of_slice(end)->span_slices >= more) {
+        size_t have = descriptor_of_slice(end)->span_slices;
+        bin_remove(end);
+        if (have > more)
+            bin_insert(end + (uint32_t)more, have - more);
+        done = true;
+    }
+    if (done) {
+        counts.in_use_bytes += more << SLICE_SHIFT;
+        counts.dirty_bytes -= count_dirty(end, more) << SLICE_SHIFT;
+    }
+    lock_release(&span_lock);
+    return done;
+}
+
+/* ---- giving ---- */
+
+void span_give(uint32_t first, size_t slices)
+{
+    for (size_t i = 0; i < slices; i++) {
+        struct superblock *s = descriptor_of_slice(first + (uint32_t)i);
+        __atomic_store_n(&s->kind, slice_unknown, __ATOMIC_RELEASE);
+        s->flags |= FLAG_DIRTY;
+    }
+    lock_take(&span_lock);
+    counts.in_use_bytes -= slices << SLICE_SHIFT;
+    counts.dirty_bytes += slices << SLICE_SHIFT;
+    if (counts.dirty_bytes > max_size(SPAN_DIRTY_FLOOR, counts.opened_bytes / 4))
+        purge_free(first, slices);
+    insert_merged(first, slices);
+    lock_release(&span_lock);
+}
+
+size_t span_purge(void)
+{
+    size_t purged = 0;
+    lock_take(&span_lock);
+    for (unsigned bin = bin_next(0); bin < BIN_COUNT; bin = bin + 1 < BIN_COUNT ? bin_next(bin + 1) : BIN_COUNT)
+        for (uint32_t at = bin_head[bin] - 1; at != SLICE_NONE; at = descriptor_of_slice(at)->next)
+            purged += purge_free(at, descriptor_of_slice(at)->span_slices);
+    lock_release(&span_lock);
+    return purged;
+}
+
+struct span_counts span_counts(void)
+{
+    struct span_counts copy = counts;
+    copy.opened_bytes = window_opened_bytes();
+    copy.purged_bytes = atomic_load_explicit(&purged_bytes, memory_order_relaxed);
+    return copy;
+}
+
+void span_forget_all(void)
+{
+    lock_reset(&span_lock);
+    for (unsigned bin = 0; bin < BIN_COUNT; bin++)
+        bin_head[bin] = 0;
+    for (unsigned i = 0; i < ARRAY_LEN(bin_used); i++)
+        bin_used[i] = 0;
+    fresh_first = fresh_end;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Spans: runs of slices of the window, for superblocks and large blocks.  Free spans are kept by length with their
+ * neighbours merged (boundary tags in the first and last slice's descriptors); what has been opened but never used lies
+ * above a bump pointer.  Every slice remembers whether it may hold something else than zeros (FLAG_DIRTY), so memory
+ * fresh from the system is not cleared twice.
+ *
+ * Dirty free spans are the cache of large blocks.  Its bound is SPAN_DIRTY_FLOOR or a quarter of what is open,
+ * whichever is more; a span freed beyond it goes back to the system at once.
+ */
+#ifndef SUTLER_HEAP_SPAN_H
+#define SUTLER_HEAP_SPAN_H
+
+#include "heap/superblock.h"
+#include "os/lock.h"
+
+/* Takes `slices` slices, the first at a multiple of `align_slices` (a power of two); *first is its number.  False without
+ * memory.  Their descriptors are slice_unknown. */
+bool span_take(size_t slices, size_t align_slices, uint32_t *first);
+
+/* Gives slices back; they may hold anything. */
+void span_give(uint32_t first, size_t slices);
+
+/* Lengthens the span that ends before slice `end` by `more` slices if they are free and directly there. */
+bool span_extend(uint32_t end, size_t more);
+
+/* True if all slices read as zero. */
+bool span_is_zero(uint32_t first, size_t slices);
+
+/* Returns the pages of all dirty free spans; bytes given back. */
+size_t span_purge(void);
+
+struct span_counts {
+    size_t opened_bytes, in_use_bytes, dirty_bytes, purged_bytes;
+};
+struct span_counts span_counts(void);
+
+/* For fork and for a child that found locks held: the lock, and forgetting every free span. */
+extern struct lock span_lock;
+void span_forget_all(void);
+
+/* Adds to the purged statistics; purges of superblocks count too. */
+void span_note_purged(size_t bytes);
+
+#endif

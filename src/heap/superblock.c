@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/superblock.h"
+
+#include "os/os.h"
+
+#define UNITS_MAX 64
+#define BLOCKS_MAX 4096
+
+/* ---- units ---- */
+
+static unsigned unit_shift(const struct superblock *s)
+{
+    unsigned shift = SLICE_SHIFT - 6 + top_bit(size_class[s->class].slices);
+    unsigned page = top_bit(os_page_bytes);
+    return shift > page ? shift : page;
+}
+
+/* The units block number `i` touches. */
+static uint64_t units_of_block(const struct superblock *s, unsigned shift, unsigned i)
+{
+    size_t first = (size_t)i * s->block_bytes;
+    unsigned from = (unsigned)(first >> shift);
+    unsigned to = (unsigned)((first + s->block_bytes - 1) >> shift);
+    return bit_run(from, to - from + 1);
+}
+
+static uint64_t all_units(const struct superblock *s, unsigned shift)
+{
+    size_t covered = (size_t)s->blocks * s->block_bytes;
+    return bit_run(0, (unsigned)((covered + (1ul << shift) - 1) >> shift));
+}
+
+static unsigned block_number(const struct superblock *s, const void *p)
+{
+    return (unsigned)((size_t)((const char *)p - superblock_start(s)) / s->block_bytes);
+}
+
+bool superblock_is_block(const struct superblock *s, const void *p)
+{
+    size_t offset = (size_t)((const char *)p - superblock_start(s));
+    unsigned i = (unsigned)(offset / s->block_bytes);
+    return offset % s->block_bytes == 0 && i < s->blocks && (units_of_block(s, unit_shift(s), i) & s->uncarved) == 0;
+}
+
+/* ---- birth ---- */
+
+struct superblock *superblock_format(uint32_t first, unsigned class)
+{
+    struct superblock *s = descriptor_of_slice(first);
+    const struct size_class *row = &size_class[class];
+    ASSERT(s->owner == NULL);
+    s->word = 0;
+    s->notify_at = NOTIFY_NEVER;
+    s->blocks = row->blocks;
+    s->reciprocal = row->reciprocal;
+    atomic_store_explicit(&s->x_remote, 0, memory_order_relaxed);
+    s->next = s->prev = SLICE_NONE;
+    s->block_bytes = row->bytes;
+    s->carved = 0;
+    s->class = (uint8_t)class;
+    s->group = group_none;
+    s->uncarved = all_units(s, unit_shift(s));
+    for (unsigned i = 1; i < row->slices; i++) {
+        struct superblock *tail = s + i;
+        tail->next = first;
+        __atomic_store_n(&tail->kind, slice_tail, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&s->kind, slice_superblock, __ATOMIC_RELEASE);
+    return s;
+}
+
+/* ---- carving ---- */
+
+/* How much to carve at once: a unit at first, then as much again as is already carved, so that a program of few blocks
+ * touches few pages and one of many refills rarely. */
+static unsigned units_to_carve(const struct superblock *s, unsigned shift)
+{
+    unsigned carved = (unsigned)__builtin_popcountll(all_units(s, shift) & ~s->uncarved);
+    return carved == 0 ? 1 : carved;
+}
+
+/* Links blocks low .. high - 1 in address order. */
+static uint64_t link_run(const struct superblock *s, unsigned low, unsigned high)
+{
+    char *block = superblock_start(s) + (size_t)low * s->block_bytes;
+    const uint64_t step = ((uint64_t)s->block_bytes << 16) - 1; /* next address, one fewer */
+    uint64_t word = word_pack(block, high - low);
+    const uint64_t first = word;
+    for (unsigned left = high - low; left > 1; left--) {
+        word += step;
+        *link_of(block) = word;
+        block += s->block_bytes;
+    }
+    *link_of(block) = 0;
+    return first;
+}
+
+/* The common case: everything from unit `first` on is uncarved. */
+static struct carving carve_tail(const struct superblock *s, unsigned shift, unsigned first)
+{
+    size_t unit_bytes = 1ul << shift;
+    unsigned low = (unsigned)(first * unit_bytes / s->block_bytes);
+    unsigned units_end = first + units_to_carve(s, shift);
+    unsigned block_end = (unsigned)(((low + 1ul) * s->block_bytes + unit_bytes - 1) >> shift);
+    if (units_end < block_end)
+        units_end = block_end;
+    unsigned high = (unsigned)(units_end * unit_bytes / s->block_bytes);
+    if (high >= s->blocks)
+        return (struct carving){link_run(s, low, s->blocks), s->uncarved};
+    return (struct carving){link_run(s, low, high), bit_run(first, units_end - first)};
+}
+
+/* After a purge the uncarved units can lie anywhere.  Takes the lowest block that does not exist, all its units, and
+ * with them every other block that now has all of its units. */
+static struct carving carve_hole(const struct superblock *s, unsigned shift, unsigned first)
+{
+    unsigned i = (unsigned)(((size_t)first << shift) / s->block_bytes);
+    uint64_t units = units_of_block(s, shift, i) & s->uncarved;
+    uint64_t remain = s->uncarved & ~units;
+    unsigned low = i, high = i + 1;
+    while (low > 0 && (units_of_block(s, shift, low - 1) & units) != 0)
+        low--;
+    while (high < s->blocks && (units_of_block(s, shift, high) & units) != 0)
+        high++;
+    uint64_t word = 0;
+    for (i = high; i-- > low;) {
+        if ((units_of_block(s, shift, i) & remain) != 0)
+            continue;
+        char *block = superblock_start(s) + (size_t)i * s->block_bytes;
+        *link_of(block) = word;
+        word = word_pack(block, word_count(word) + 1);
+    }
+    return (struct carving){word, units};
+}
+
+struct carving superblock_carve(const struct superblock *s)
+{
+    if (s->uncarved == 0)
+        return (struct carving){0, 0};
+    unsigned shift = unit_shift(s);
+    unsigned first = low_bit(s->uncarved);
+    uint64_t tail = all_units(s, shift) & ~bit_run(0, first);
+    return s->uncarved == tail ? carve_tail(s, shift, first) : carve_hole(s, shift, first);
+}
+
+void superblock_carved(struct superblock *s, struct carving carving)
+{
+    s->uncarved &= ~carving.units;
+    s->carved = (uint16_t)(s->carved + word_count(carving.word));
+}
+
+/* ---- lists ---- */
+
+uint64_t superblock_join(const struct superblock *s, uint64_t chain, uint64_t word)
+{
+    if (word == 0)
+        return chain;
+    char *start = superblock_start(s);
+    size_t bytes = (size_t)s->blocks * s->block_bytes;
+    unsigned base = word_count(word), total = word_count(chain) + base;
+    uint64_t *link = NULL;
+    char *block = word_block(chain);
+    if (total > s->blocks)
+        return 0;
+    /* Counts are set, not added to, so that a join whose commit failed can be done again on another word. */
+    for (unsigned count = total; count > base; count--) {
+        if ((size_t)(block - start) >= bytes)
+            return 0;
+        link = link_of(block);
+        block = word_block(*link);
+        *link = word_pack(block, count - 1);
+    }
+    *link = word;
+    return word_pack(word_block(chain), total);
+}
+
+const char *superblock_check_list(const struct superblock *s, uint64_t word)
+{
+    uint64_t seen[BLOCKS_MAX / 64] = {0};
+    char *start = superblock_start(s);
+    size_t bytes = (size_t)s->blocks * s->block_bytes;
+    unsigned count = word_count(word);
+    if (count > s->carved)
+        return "more blocks on the list than exist";
+    for (uint64_t at = word; at != 0; count--) {
+        if (count == 0)
+            return "list is longer than its count";
+        char *block = word_block(at);
+        if ((size_t)(block - start) >= bytes)
+            return "a block outside the superblock on the list";
+        unsigned i = block_number(s, block);
+        if (block != start + (size_t)i * s->block_bytes)
+            return "an address inside a block on the list";
+        if (seen[i / 64] >> (i % 64) & 1)
+            return "a block twice on the list";
+        seen[i / 64] |= 1ull << (i % 64);
+        if (word_count(at) != count)
+            return "a free block was written to";
+        at = *link_of(block);
+    }
+    return count == 0 ? NULL : "list is shorter than its count";
+}
+
+/* ---- remote frees ---- */
+
+bool remote_push(struct superblock *s, void *block)
+{
+    uint64_t old = atomic_load_explicit(&s->x_remote, memory_order_relaxed), new;
+    do {
+        *link_of(block) = old & ~(uint64_t)REMOTE_ARMED;
+        new = word_pack(block, word_count(old) + 1);
+    } while (!atomic_compare_exchange_weak_explicit(&s->x_remote, &old, new, memory_order_seq_cst,
+                                                    memory_order_relaxed));
+    return (old & REMOTE_ARMED) != 0;
+}
+
+uint64_t remote_take(struct superblock *s, bool armed)
+{
+    uint64_t taken = atomic_exchange_explicit(&s->x_remote, armed ? REMOTE_ARMED : 0, memory_order_seq_cst);
+    return taken & ~(uint64_t)REMOTE_ARMED;
+}
+
+void remote_return(struct superblock *s, uint64_t chain)
+{
+    uint64_t there = 0;
+    while (!atomic_compare_exchange_strong(&s->x_remote, &there, chain)) {
+        /* Others have pushed since, or it was armed: put what is there below ours. */
+        uint64_t joined = superblock_join(s, chain, remote_take(s, false));
+        if (joined != 0)
+            chain = joined;
+        there = 0;
+    }
+}
+
+/* ---- purge: the reverse of carving ---- */
+
+size_t superblock_purge(struct superblock *s, const char **damage)
+{
+    uint64_t word = s->word;
+    *damage = superblock_check_list(s, word);
+    if (*damage != NULL)
+        return 0;
+    if (word_count(word) == 0)
+        return 0;
+
+    uint8_t free_block[BLOCKS_MAX] = {0};
+    unsigned shift = unit_shift(s);
+    char *start = superblock_start(s);
+    for (uint64_t at = word; at != 0; at = *link_of(word_block(at)))
+        free_block[block_number(s, word_block(at))] = 1;
+
+    /* A unit that a live block touches stays. */
+    uint64_t kept = 0;
+    for (unsigned i = 0; i < s->blocks; i++) {
+        uint64_t units = units_of_block(s, shift, i);
+        if ((units & s->uncarved) == 0 && !free_block[i])
+            kept |= units;
+    }
+    uint64_t purged = all_units(s, shift) & ~kept & ~s->uncarved;
+    if (purged == 0)
+        return 0;
+    s->uncarved |= purged;
+
+    uint64_t rebuilt = 0;
+    unsigned carved = 0;
+    for (unsigned i = s->blocks; i-- > 0;) {
+        if ((units_of_block(s, shift, i) & s->uncarved) != 0)
+            continue;
+        carved++;
+        if (free_block[i]) {
+            char *block = start + (size_t)i * s->block_bytes;
+            *link_of(block) = rebuilt;
+            rebuilt = word_pack(block, word_count(rebuilt) + 1);
+        }
+    }
+    s->word = rebuilt;
+    s->carved = (uint16_t)carved;
+
+    size_t bytes = 0;
+    for (uint64_t left = purged; left != 0;) {
+        unsigned first = low_bit(left);
+        uint64_t shifted = ~(left >> first);
+        unsigned run = shifted == 0 ? 64 - first : low_bit(shifted);
+        os_purge(start + ((size_t)first << shift), (size_t)run << shift);
+        bytes += (size_t)run << shift;
+        left &= ~bit_run(first, run);
+    }
+    return bytes;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A superblock: an aligned run of slices holding blocks of one class (Hoard; LFMalloc section 3.2).  This file owns its
+ * descriptor and what can be done to one superblock at a time; which heap has it, and where it is listed, is heap.h's.
+ *
+ * The local free list is one word, {top free block << 16 | count}.  A free block's first eight bytes hold the word as it
+ * was before the block was pushed, so a pop is load word, load link, store link: nothing is computed, and the one store
+ * is the commit of a restartable section.
+ *
+ * A block exists once all units it touches are carved.  A unit is 1/64 of the superblock or a page, whichever is more;
+ * all units are uncarved at birth, and purging makes them so again.
+ *
+ * Who may write what.  Each field has one rule; docs/protocol.md shows the interleaving each rule prevents.
+ *   word        sections of the owning heap; or anyone to whom the superblock is exclusive
+ *   owner       under the heap's lock.  Giving up one's own: a section's commit.  Taking another heap's: store, active
+ *               slot cleared, fence.  "Exclusive" is: owner is NULL, and a fence has passed or it was given up by commit
+ *   gate        (notify_at) a section that compares the word; or exclusive
+ *   x_remote    hardware atomics, anyone
+ *   x_mail_next hardware atomics: 0 not in a mailbox.  Never reset by formatting: a late poster may still hold it
+ *   the rest    under the lock of the owning heap, or exclusive
+ */
+#ifndef SUTLER_HEAP_SUPERBLOCK_H
+#define SUTLER_HEAP_SUPERBLOCK_H
+
+#include <stdatomic.h>
+
+#include "heap/layout.h"
+#include "heap/size_class.h"
+#include "heap/window.h"
+
+struct heap;
+
+enum slice_kind {
+    slice_unknown,    /* never used, or inside a free or large span */
+    slice_superblock, /* first slice of a superblock */
+    slice_tail,       /* a later slice of a superblock; `next` is its first */
+    slice_large,      /* first slice of a large block */
+    slice_free,       /* first slice of a free span */
+    slice_free_end,   /* last slice of a free span of more than one; `next` is its first */
+    slice_quarantine, /* first slice of a superblock found damaged: its memory is never used again */
+    slice_emergency,  /* blocks for signal handlers that interrupted the allocator */
+};
+
+/* Fullness groups, by the part of the superblock that is available (free or not yet carved). */
+enum group {
+    group_nearly_full, /* less than 1/8 */
+    group_eighth,      /* 1/8 to 1/4 */
+    group_quarter,     /* 1/4 to 1/2 */
+    group_half,        /* 1/2 to 3/4 */
+    group_mostly_free, /* 3/4 and more */
+    group_empty,       /* no block in the program's hands */
+    group_count,
+    group_none /* on no list */
+};
+
+#define NOTIFY_NEVER 0xffff
+#define SLICE_NONE UINT32_MAX
+#define FLAG_DIRTY 1u /* the slice may hold something else than zeros */
+
+struct superblock {
+    uint64_t word;
+    struct heap *owner;
+    union {
+        uint64_t gate; /* written whole */
+        struct {
+            uint16_t notify_at; /* a free that brings the count here calls the notify handler */
+            uint16_t blocks;    /* how many there are room for */
+            uint32_t reciprocal;
+        };
+    };
+    _Atomic uint64_t x_remote; /* {top << 16 | ARMED | count}, linked like the local list from an empty word */
+    union {
+        uint64_t uncarved;    /* a bit per unit */
+        size_t span_slices;   /* slice_large, slice_free: its length */
+    };
+    uint32_t next, prev; /* list neighbours, by slice number */
+    _Atomic uint32_t x_mail_next;
+    uint32_t block_bytes;
+    uint16_t carved; /* blocks that exist */
+    uint8_t class;
+    uint8_t group;
+    uint8_t kind;
+    uint8_t flags;
+};
+
+_Static_assert(sizeof(struct superblock) == 1 << DESCRIPTOR_SHIFT, "one cache line");
+_Static_assert(offsetof(struct superblock, word) == SUPERBLOCK_WORD, "shared with assembly");
+_Static_assert(offsetof(struct superblock, owner) == SUPERBLOCK_OWNER, "shared with assembly");
+_Static_assert(offsetof(struct superblock, notify_at) == SUPERBLOCK_NOTIFY_AT, "shared with assembly");
+_Static_assert(offsetof(struct superblock, reciprocal) == SUPERBLOCK_RECIPROCAL, "shared with assembly");
+
+/* ---- words ---- */
+
+#define REMOTE_ARMED 0x8000u
+#define COUNT_MASK 0x7fffu
+
+static inline uint64_t word_pack(const void *block, unsigned count)
+{
+    return (uint64_t)(uintptr_t)block << 16 | count;
+}
+
+static inline void *word_block(uint64_t word)
+{
+    return (void *)(uintptr_t)(word >> 16);
+}
+
+static inline unsigned word_count(uint64_t word)
+{
+    return word & COUNT_MASK;
+}
+
+static inline uint64_t *link_of(void *block)
+{
+    return block;
+}
+
+/* ---- descriptors ---- */
+
+static inline struct superblock *descriptor_of_slice(uint32_t slice)
+{
+    return &hot.descriptors[slice];
+}
+
+static inline uint32_t slice_of_descriptor(const struct superblock *s)
+{
+    return (uint32_t)(s - hot.descriptors);
+}
+
+static inline char *superblock_start(const struct superblock *s)
+{
+    return slice_address(slice_of_descriptor(s));
+}
+
+static inline struct superblock *descriptor_of(const void *p)
+{
+    return descriptor_of_slice(slice_of(p));
+}
+
+/* The word may be changing: one load. */
+static inline uint64_t superblock_word(const struct superblock *s)
+{
+    return __atomic_load_n(&s->word, __ATOMIC_ACQUIRE);
+}
+
+static inline struct heap *superblock_owner(const struct superblock *s)
+{
+    return __atomic_load_n(&s->owner, __ATOMIC_ACQUIRE);
+}
+
+static inline bool superblock_is_exclusive(const struct superblock *s)
+{
+    return s->owner == NULL;
+}
+
+static inline uint64_t gate_with(const struct superblock *s, unsigned notify_at)
+{
+    return (s->gate & ~0xffffull) | notify_at;
+}
+
+/* Blocks the program holds, those on their way back through x_remote included. */
+static inline unsigned superblock_live(const struct superblock *s, uint64_t word)
+{
+    return s->carved - word_count(word);
+}
+
+static inline unsigned superblock_available(const struct superblock *s, uint64_t word)
+{
+    return s->blocks - superblock_live(s, word);
+}
+
+/* True if p is the start of a block that has been carved. */
+bool superblock_is_block(const struct superblock *s, const void *p);
+
+/* ---- verbs on one superblock ---- */
+
+/* Makes a fresh span (slice numbers first .. first + slices of the class) an exclusive superblock, nothing carved. */
+struct superblock *superblock_format(uint32_t first, unsigned class);
+
+/* Links blocks of uncarved units into a list that starts from an empty word.  Nothing of the superblock changes until
+ * superblock_carved() is told that the list was published: a section that failed leaves the units uncarved. */
+struct carving {
+    uint64_t word;     /* the list; 0 if nothing was left to carve */
+    uint64_t units;    /* what it uses up */
+};
+struct carving superblock_carve(const struct superblock *s);
+void superblock_carved(struct superblock *s, struct carving carving);
+
+/* Prepends the blocks of `chain` to the list `word`; the links are rewritten, so a join can be repeated with another word.
+ * Returns the new word, or 0 if the chain is damaged. */
+uint64_t superblock_join(const struct superblock *s, uint64_t chain, uint64_t word);
+
+/* Adds blocks to x_remote; returns true if that consumed ARMED, in which case the caller must post the superblock. */
+bool remote_push(struct superblock *s, void *block);
+/* Takes all of x_remote and leaves it empty, armed or not. */
+uint64_t remote_take(struct superblock *s, bool armed);
+/* Puts a taken chain back, unarmed: the caller posts the superblock. */
+void remote_return(struct superblock *s, uint64_t chain);
+
+/* What is wrong with a list, or NULL: blocks in range, on block starts, no duplicate, as many as the count says. */
+const char *superblock_check_list(const struct superblock *s, uint64_t word);
+
+/* Exclusive: drops the free blocks on wholly free units, makes those units uncarved and gives their pages back.
+ * Returns bytes given back; 0 and *damage set if the list is broken (nothing was changed). */
+size_t superblock_purge(struct superblock *s, const char **damage);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Heaps of cids that went quiet.  A thread that is moved to another cpu changes its cid as soon as a second task shares
+ * the address space; its blocks then belong to a heap it no longer runs on, every free of them is remote, and what is
+ * free in that heap is stranded.  Two remedies: exchange the two cids' heaps (the thread has its blocks back; two
+ * stores and a fence), or take single superblocks.
+ *
+ * Whether a heap is quiet nobody can know for certain, and nobody has to: a heap taken from a thread that was running
+ * after all costs that thread a restarted section.  It is called quiet if its active lists and its refills have not
+ * changed for QUIET_NS.
+ */
+#include "heap/heap.h"
+
+#include "os/os.h"
+
+#define QUIET_NS 50000u
+/* Remote frees between two looks at the clock. */
+#define LOOK_EVERY 64u
+
+_Atomic uint64_t takeover_count;
+
+static uint64_t pulse_of(const struct heap *h)
+{
+    uint64_t pulse = h->refills;
+    for (unsigned c = 0; c < CLASS_COUNT; c++) {
+        const struct superblock *s = __atomic_load_n(&h->active[c], __ATOMIC_RELAXED);
+        pulse += superblock_word(s);
+    }
+    return pulse;
+}
+
+/* Several threads may look at once; a mixed-up answer is only a wrong guess. */
+static bool is_quiet(struct heap *h)
+{
+    uint64_t now = os_now_ns(), pulse = pulse_of(h);
+    if (pulse != __atomic_load_n(&h->pulse, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&h->pulse, pulse, __ATOMIC_RELAXED);
+        __atomic_store_n(&h->pulse_since_ns, now, __ATOMIC_RELAXED);
+        return false;
+    }
+    return now - __atomic_load_n(&h->pulse_since_ns, __ATOMIC_RELAXED) >= QUIET_NS;
+}
+
+static bool lists_any(const struct heap *h, unsigned c)
+{
+    return __atomic_load_n(&h->class[c].listed, __ATOMIC_RELAXED) != 0;
+}
+
+struct superblock *heap_steal(struct heap *h, unsigned c)
+{
+    unsigned total = atomic_load_explicit(&heap_total, memory_order_acquire);
+    for (unsigned i = 0; i < total; i++) {
+        struct heap *other = heap_list[i];
+        if (other == h || !lists_any(other, c) || !is_quiet(other) || !lock_try(&other->lock))
+            continue;
+        struct superblock *s = heap_take_fullest(other, c);
+        if (s != NULL) {
+            __atomic_store_n(&s->owner, NULL, __ATOMIC_RELEASE);
+            rcs_fence();
+        }
+        lock_release(&other->lock);
+        if (s != NULL)
+            return s;
+    }
+    return NULL;
+}
+
+static void exchange(struct heap *h, struct heap *other)
+{
+    lock_take(&binding_lock);
+    unsigned here = h->x_slot, there = other->x_slot;
+    if (here != SLOT_NONE && there != SLOT_NONE && here != there) {
+        __atomic_store_n(&heap_of_cid[here], &empty_heap, __ATOMIC_RELEASE);
+        __atomic_store_n(&heap_of_cid[there], &empty_heap, __ATOMIC_RELEASE);
+        rcs_fence(); /* nobody is inside a section of either any more */
+        h->x_slot = there;
+        other->x_slot = here;
+        __atomic_store_n(&heap_of_cid[here], other, __ATOMIC_RELEASE);
+        __atomic_store_n(&heap_of_cid[there], h, __ATOMIC_RELEASE);
+        atomic_fetch_add_explicit(&takeover_count, 1, memory_order_relaxed);
+    }
+    lock_release(&binding_lock);
+}
+
+void heap_consider_takeover(struct heap *h, struct heap *other)
+{
+    if (++h->remote_frees % LOOK_EVERY != 0 || other == &global_heap || h == &empty_heap || sync_mode != sync_rcs)
+        return;
+    if (is_quiet(other)) {
+        /* Whoever is on the other cid gets this heap for it; give it time before it may ask for its own back. */
+        __atomic_store_n(&h->pulse, 0, __ATOMIC_RELAXED);
+        exchange(h, other);
+    }
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/window.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "options/options.h"
+#include "os/os.h"
+
+/* One slice of descriptors describes 64 MiB of window.  The array lies below the window and grows by such units. */
+#define DESCRIPTOR_UNIT SLICE_BYTES
+#define UNIT_SLICES (DESCRIPTOR_UNIT >> DESCRIPTOR_SHIFT)
+
+#define WINDOW_SLICES_MAX (1ul << 27) /* 8 TiB */
+#define STEP_SLICES_MIN 16ul          /* 1 MiB */
+#define STEP_SLICES_MAX 1024ul        /* 64 MiB */
+#define HOLE_SLICES 1024ul            /* how far to skip when something is in the way */
+#define HUGE_PAGE_BYTES (2ul << 20)
+#define HUGE_PAGE_SLICES (HUGE_PAGE_BYTES >> SLICE_SHIFT)
+/* With huge_pages=auto they are asked for from this size on: a small heap would pay more memory than it gains time. */
+#define HUGE_START_SLICES (32ul << 20 >> SLICE_SHIFT)
+
+static size_t top;                /* slices of window up to the highest opened one */
+static size_t described;          /* slices that have a descriptor mapped */
+static size_t opened;             /* slices opened, without holes */
+static _Atomic size_t top_bytes;  /* top, for lookups without a lock */
+
+size_t window_opened_bytes(void)
+{
+    return opened << SLICE_SHIFT;
+}
+
+bool window_contains(const void *p)
+{
+    return (uintptr_t)p - hot.window_base < atomic_load_explicit(&top_bytes, memory_order_acquire);
+}
+
+void window_serve_fast_path(void)
+{
+    hot.window_bytes = atomic_load_explicit(&top_bytes, memory_order_relaxed);
+}
+
+/* Makes sure the first `slices` slices have descriptors. */
+static int describe(size_t slices)
+{
+    while (described < slices) {
+        int error = os_map_at((char *)hot.descriptors + (described << DESCRIPTOR_SHIFT), DESCRIPTOR_UNIT);
+        if (error != 0)
+            return error;
+        described += UNIT_SLICES;
+    }
+    return 0;
+}
+
+bool window_start(void)
+{
+    /* Bases between 40 and 72 TiB of a 128 TiB address space, 1 GiB apart.  Machines with less get smaller ones. */
+    for (unsigned shift = 30; shift > 21; shift -= 2)
+        for (unsigned attempt = 0; attempt < 4; attempt++) {
+            uintptr_t base = (uintptr_t)(0xa000 + (os_random() & 0x7fff)) << shift;
+            hot.window_base = base;
+            hot.descriptors = (struct superblock *)(base - (WINDOW_SLICES_MAX << DESCRIPTOR_SHIFT >> (30 - shift)));
+            int error = describe(1);
+            if (error == 0)
+                return true;
+            if (error == ENOMEM && shift == 30 && attempt == 0)
+                break; /* perhaps the address, not the memory: try a smaller one at once */
+        }
+    return false;
+}
+
+/* How much to open when `slices` are wanted: an eighth of what there is, within bounds. */
+static size_t step_for(size_t slices)
+{
+    size_t step = max_size(STEP_SLICES_MIN, min_size(top / 8, STEP_SLICES_MAX));
+    return align_up(max_size(slices, step), STEP_SLICES_MIN);
+}
+
+static bool wants_huge_pages(void)
+{
+    unsigned choice = option_get(option_huge_pages);
+    return choice == huge_pages_on || (choice == huge_pages_auto && top >= HUGE_START_SLICES);
+}
+
+bool window_open(size_t slices, uint32_t *first, size_t *count)
+{
+    size_t want = step_for(slices);
+    for (;;) {
+        if (top + want > WINDOW_SLICES_MAX)
+            return false;
+        int error = describe(top + want);
+        if (error == 0)
+            error = os_map_at((char *)hot.window_base + (top << SLICE_SHIFT), want << SLICE_SHIFT);
+        if (error == 0)
+            break;
+        if (error == EEXIST)
+            top += HOLE_SLICES;
+        else if (want > slices)
+            want = slices; /* a limit is near: just what is needed */
+        else
+            return false;
+    }
+    if (wants_huge_pages())
+        os_advise_huge((char *)hot.window_base + (top << SLICE_SHIFT), want << SLICE_SHIFT);
+    *first = (uint32_t)top;
+    *count = want;
+    top += want;
+    opened += want;
+    atomic_store_explicit(&top_bytes, top << SLICE_SHIFT, memory_order_release);
+    if (hot.window_bytes != 0)
+        __atomic_store_n(&hot.window_bytes, top << SLICE_SHIFT, __ATOMIC_RELEASE);
+    return true;
+}

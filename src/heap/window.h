@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The window: the stretch of address space all superblocks and large blocks live in, cut into slices of 64 KiB, each
+ * with a descriptor of one cache line in an array of its own.  Address to descriptor is a subtraction, a compare and a
+ * shift: the window is the page map.
+ *
+ * Nothing is reserved.  The window starts at a random address in the middle of the address space, where the kernel puts
+ * nothing of its own accord, and is opened from the bottom in steps that grow with the heap, each mapped with
+ * MAP_FIXED_NOREPLACE; a step that finds somebody else's mapping in its way skips past it.  So address space limits,
+ * strict overcommit and mlockall cost what the heap costs.  (docs/decisions/0001-one-window.md)
+ *
+ * Slices once opened are never unmapped and descriptors are type-stable: any address in the window may be looked up at
+ * any time, without a lock.
+ */
+#ifndef SUTLER_HEAP_WINDOW_H
+#define SUTLER_HEAP_WINDOW_H
+
+#include "base/bits.h"
+#include "heap/layout.h"
+#include "rcs/hot.h"
+
+struct superblock;
+
+/* Chooses the address.  Returns false if there is no address space at all.  Called once. */
+bool window_start(void);
+
+/* Opens at least `slices` more slices directly at the top; *first is the first new slice's number, *count how many were
+ * opened.  A new stretch need not follow the last one.  Returns false without memory.  Caller holds the span lock. */
+bool window_open(size_t slices, uint32_t *first, size_t *count);
+
+/* Lets free's fast path look descriptors up: rcs mode. */
+void window_serve_fast_path(void);
+
+/* Bytes opened so far. */
+size_t window_opened_bytes(void);
+
+/* True for addresses that have a descriptor.  Not to be asked before window_start. */
+bool window_contains(const void *p);
+
+static inline void *slice_address(uint32_t slice)
+{
+    return (void *)(hot.window_base + ((uintptr_t)slice << SLICE_SHIFT));
+}
+
+static inline uint32_t slice_of(const void *p)
+{
+    return (uint32_t)(((uintptr_t)p - hot.window_base) >> SLICE_SHIFT);
+}
+
+static inline size_t slices_for(size_t bytes)
+{
+    return (bytes + SLICE_BYTES - 1) >> SLICE_SHIFT;
+}
+
+#endif

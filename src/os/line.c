@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include "os/line.h"
+
+#include "os/syscall.h"
+
+void line_text(struct line *line, const char *text)
+{
+    while (*text != '\0' && line->used < sizeof line->text)
+        line->text[line->used++] = *text++;
+}
+
+static void line_number(struct line *line, uint64_t value, unsigned radix)
+{
+    char digits[24];
+    size_t n = 0;
+    do
+        digits[n++] = "0123456789abcdef"[value % radix];
+    while ((value /= radix) != 0);
+    while (n > 0 && line->used < sizeof line->text)
+        line->text[line->used++] = digits[--n];
+}
+
+void line_hex(struct line *line, uintptr_t value)
+{
+    line_text(line, "0x");
+    line_number(line, value, 16);
+}
+
+void line_dec(struct line *line, uint64_t value)
+{
+    line_number(line, value, 10);
+}
+
+void line_bytes(struct line *line, uint64_t bytes)
+{
+    static const char *const unit[] = {" B", " KiB", " MiB", " GiB", " TiB"};
+    unsigned u = 0;
+    uint64_t tenths = bytes * 10;
+    while (tenths >= 10240 && u + 1 < ARRAY_LEN(unit)) {
+        tenths /= 1024;
+        u++;
+    }
+    line_dec(line, tenths / 10);
+    if (u > 0) {
+        line_text(line, ".");
+        line_dec(line, tenths % 10);
+    }
+    line_text(line, unit[u]);
+}
+
+void line_pad(struct line *line, size_t column)
+{
+    while (line->used < column && line->used < sizeof line->text)
+        line->text[line->used++] = ' ';
+}
+
+void line_flush(struct line *line, int fd)
+{
+    size_t done = 0;
+    while (done < line->used) {
+        long n = sys_call(SYS_write, fd, (long)(line->text + done), (long)(line->used - done), 0, 0, 0);
+        if (n <= 0 && n != -EINTR)
+            break;
+        if (n > 0)
+            done += (size_t)n;
+    }
+    line->used = 0;
+}
+
+bool text_equal(const char *a, const char *b)
+{
+    while (*a != '\0' && *a == *b) {
+        a++;
+        b++;
+    }
+    return *a == *b;
+}
+
+size_t text_length(const char *text)
+{
+    size_t n = 0;
+    while (text[n] != '\0')
+        n++;
+    return n;
+}
+
+_Noreturn void check_failed(const char *what, const char *file, int line)
+{
+    struct line out = LINE_EMPTY;
+    line_text(&out, "sutler: internal error: ");
+    line_text(&out, what);
+    line_text(&out, " (");
+    line_text(&out, file);
+    line_text(&out, ":");
+    line_dec(&out, (uint64_t)line);
+    line_text(&out, ")\n");
+    line_flush(&out, 2);
+    __builtin_trap();
+}

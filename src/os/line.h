@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Lines of text without libc: an allocator that reports a broken heap cannot call printf, which allocates.  A line is
+ * built in a buffer on the stack and written by one system call, so that lines of several threads do not mix.
+ * Text beyond the buffer is cut.  Async-signal-safe.
+ */
+#ifndef SUTLER_OS_LINE_H
+#define SUTLER_OS_LINE_H
+
+#include "base/compiler.h"
+
+struct line {
+    size_t used;
+    char text[1000];
+};
+
+#define LINE_EMPTY ((struct line){.used = 0})
+
+void line_text(struct line *line, const char *text);
+void line_hex(struct line *line, uintptr_t value); /* 0x... */
+void line_dec(struct line *line, uint64_t value);
+/* Bytes with a unit a person reads: "12.3 MiB". */
+void line_bytes(struct line *line, uint64_t bytes);
+/* Pads with spaces to `column`. */
+void line_pad(struct line *line, size_t column);
+/* Writes the line to `fd` and empties it.  errors of write(2) are ignored: there is nobody to tell. */
+void line_flush(struct line *line, int fd);
+
+bool text_equal(const char *a, const char *b);
+size_t text_length(const char *text);
+
+#endif

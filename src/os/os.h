@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The only door to the system.  Everything above asks for memory, time, waiting and facts of the machine through these
+ * functions.  None of them allocates, touches errno, or calls into libc in a way that could (getauxval and environ are
+ * read-only).  All are safe from any thread; those marked [signal] also from a signal handler.
+ */
+#ifndef SUTLER_OS_OS_H
+#define SUTLER_OS_OS_H
+
+#include "base/compiler.h"
+
+/* ---- memory.  Addresses and sizes are multiples of os_page_size(). ---- */
+
+/* Bytes of a page: 4 KiB, 16 KiB or 64 KiB.  Valid after os_init(). */
+extern size_t os_page_bytes;
+
+/* Learns the page size.  Idempotent. */
+void os_init(void);
+
+/* Maps `size` zeroed, private, readable and writable bytes exactly at `address`, where nothing may be mapped yet.
+ * Returns 0; EEXIST if something is there (or the address cannot be used at all); ENOMEM. */
+int os_map_at(void *address, size_t size);
+
+/* The same at an address of the system's choice; NULL when there is no memory.  [signal] */
+void *os_map(size_t size);
+
+/* Gives a mapping, or a part of one, back.  Cannot fail in a way the caller could act on. */
+void os_unmap(void *address, size_t size);
+
+/* Grows or shrinks a mapping, moving it if `may_move`; NULL (and the mapping unchanged) if that is not possible. */
+void *os_remap(void *address, size_t old_size, size_t new_size, bool may_move);
+
+/* Returns the pages to the system now; they read as zero when touched again.  False if the system refused. */
+bool os_purge(void *address, size_t size);
+
+/* Asks for huge pages in the range: a hint. */
+void os_advise_huge(void *address, size_t size);
+
+/* Makes the range read as zero in a forked child; false where the system cannot. */
+bool os_wipe_on_fork(void *address, size_t size);
+
+/* Resident memory of the process in bytes, or 0 if /proc is not to be read. */
+size_t os_resident_bytes(void);
+
+/* ---- waiting ---- */
+
+/* Sleeps while *word == expected; may return at any time.  [signal] */
+void os_futex_wait(_Atomic uint32_t *word, uint32_t expected);
+void os_futex_wake_one(_Atomic uint32_t *word);
+
+/* ---- threads and cpus ---- */
+
+/* One more than the largest cpu number the kernel can ever use, rounded up to 64. */
+unsigned os_cpu_limit(void);
+
+/* Cpu the caller runs on at this moment; 0 if the system does not tell. */
+unsigned os_current_cpu(void);
+
+/* membarrier(2): registers for, and issues, the fence that restarts every restartable section running in this process.
+ * False when the system lacks it. */
+bool os_rseq_fence_register(void);
+bool os_rseq_fence(void);
+
+/* ---- time and environment ---- */
+
+/* Nanoseconds of a monotonic clock with the resolution of the timer tick or better.  [signal] */
+uint64_t os_now_ns(void);
+
+/* Thirty-two random bits or, where the system has none yet, a hash of the clock and the stack address. */
+uint32_t os_random(void);
+
+/* Calls `visit` with every NAME=VALUE that begins with `prefix`; nothing when the process runs with raised privileges
+ * (AT_SECURE).  Works before libc's own environ is set. */
+void os_env_each(const char *prefix, void (*visit)(const char *entry));
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
+#include <linux/mman.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+#include "base/bits.h"
+#include "os/os.h"
+#include "os/syscall.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+size_t os_page_bytes = 4096;
+
+void os_init(void)
+{
+    size_t page = getauxval(AT_PAGESZ);
+    if (is_power_of_two(page))
+        os_page_bytes = page;
+}
+
+static long map(void *hint, size_t size, int flags)
+{
+    return sys_call(SYS_mmap, (long)hint, (long)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1,
+                    0);
+}
+
+int os_map_at(void *address, size_t size)
+{
+    long result = map(address, size, MAP_FIXED_NOREPLACE);
+    if (result == (long)address)
+        return 0;
+    if (!sys_failed(result)) { /* a kernel before 4.17 took the address for a mere hint */
+        os_unmap((void *)result, size);
+        return EEXIST;
+    }
+    if (result != -EEXIST)
+        /* ENOMEM: no memory, or an address beyond this machine's address space.  A page tells them apart. */
+        if (size > os_page_bytes && os_map_at(address, os_page_bytes) == 0) {
+            os_unmap(address, os_page_bytes);
+            return ENOMEM;
+        }
+    return result == -EEXIST ? EEXIST : ENOMEM;
+}
+
+void *os_map(size_t size)
+{
+    long result = map(NULL, size, 0);
+    return sys_failed(result) ? NULL : (void *)result;
+}
+
+void os_unmap(void *address, size_t size)
+{
+    sys_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0);
+}
+
+void *os_remap(void *address, size_t old_size, size_t new_size, bool may_move)
+{
+    long result =
+        sys_call(SYS_mremap, (long)address, (long)old_size, (long)new_size, may_move ? MREMAP_MAYMOVE : 0, 0, 0);
+    return sys_failed(result) ? NULL : (void *)result;
+}
+
+bool os_purge(void *address, size_t size)
+{
+    return !sys_failed(sys_call(SYS_madvise, (long)address, (long)size, MADV_DONTNEED, 0, 0, 0));
+}
+
+void os_advise_huge(void *address, size_t size)
+{
+    sys_call(SYS_madvise, (long)address, (long)size, MADV_HUGEPAGE, 0, 0, 0);
+}
+
+bool os_wipe_on_fork(void *address, size_t size)
+{
+    return !sys_failed(sys_call(SYS_madvise, (long)address, (long)size, MADV_WIPEONFORK, 0, 0, 0));
+}
+
+size_t os_resident_bytes(void)
+{
+    long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/self/statm", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    if (sys_failed(fd))
+        return 0;
+    char text[128];
+    long n = sys_call(SYS_read, fd, (long)text, sizeof text - 1, 0, 0, 0);
+    sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    if (n <= 0)
+        return 0;
+    text[n] = '\0';
+    const char *at = text; /* "size resident shared ..." in pages */
+    while (*at != ' ' && *at != '\0')
+        at++;
+    size_t pages = 0;
+    for (at += *at == ' '; *at >= '0' && *at <= '9'; at++)
+        pages = pages * 10 + (size_t)(*at - '0');
+    return pages * os_page_bytes;
+}

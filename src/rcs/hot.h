@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The constants every fast path reads, together in one cache line.  All zero is a valid state: a limit of zero sends
+ * every call to the slow path, which is how the library works before it is initialised and in the lock modes.
+ * Offsets are shared with the assembly.
+ */
+#ifndef SUTLER_RCS_HOT_H
+#define SUTLER_RCS_HOT_H
+
+#define HOT_SMALL_LIMIT 0
+#define HOT_WINDOW_BASE 8
+#define HOT_WINDOW_BYTES 16
+#define HOT_DESCRIPTORS 24
+#define HOT_RSEQ 32
+#define HOT_CID 40
+
+/* Fields of the kernel's struct rseq. */
+#define RSEQ_CPU_ID 4
+#define RSEQ_CS 8
+#define RSEQ_MM_CID 24
+#if defined(__aarch64__)
+#define RSEQ_SIGNATURE 0xd428bc00
+#else
+#define RSEQ_SIGNATURE 0x53053053
+#endif
+
+#ifndef __ASSEMBLER__
+#include "base/compiler.h"
+
+struct hot {
+    size_t small_limit;         /* malloc sizes below it are served from the small table; 0: none */
+    uintptr_t window_base;      /* first address blocks come from */
+    size_t window_bytes;        /* free's fast path looks at addresses below base + this; 0: none */
+    struct superblock *descriptors; /* one per slice from window_base on */
+    ptrdiff_t rseq;             /* of the thread's struct rseq, from the thread pointer */
+    ptrdiff_t cid;              /* of the field that holds the cid, from the thread pointer */
+} ALIGN_LINE;
+
+extern struct hot hot;
+
+_Static_assert(offsetof(struct hot, small_limit) == HOT_SMALL_LIMIT, "shared with assembly");
+_Static_assert(offsetof(struct hot, window_base) == HOT_WINDOW_BASE, "shared with assembly");
+_Static_assert(offsetof(struct hot, window_bytes) == HOT_WINDOW_BYTES, "shared with assembly");
+_Static_assert(offsetof(struct hot, descriptors) == HOT_DESCRIPTORS, "shared with assembly");
+_Static_assert(offsetof(struct hot, rseq) == HOT_RSEQ, "shared with assembly");
+_Static_assert(offsetof(struct hot, cid) == HOT_CID, "shared with assembly");
+#endif
+
+#endif

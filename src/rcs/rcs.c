@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The probe: may restartable sections be used in this process, and by which field is the cid read?
+ */
+#include "rcs/rcs.h"
+
+#include <stdatomic.h>
+#include <sys/auxv.h>
+
+#include "base/bits.h"
+#include "os/os.h"
+#include "rcs/hot.h"
+
+struct heap *heap_of_cid[SLOT_MAX];
+unsigned slot_count;
+enum sync_mode sync_mode = sync_cpu;
+enum rcs_verdict rcs_verdict = rcs_not_asked;
+struct hot hot;
+
+/* glibc 2.35 and later say where they registered each thread's rseq area. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+
+#ifndef AT_RSEQ_FEATURE_SIZE
+#define AT_RSEQ_FEATURE_SIZE 27
+#endif
+
+static char *thread_pointer(void)
+{
+    return __builtin_thread_pointer();
+}
+
+static uint32_t rseq_field(size_t offset)
+{
+    return *(volatile uint32_t *)(thread_pointer() + hot.rseq + offset);
+}
+
+/* mm_cid is there if the kernel fills 28 bytes and libc registered as many.  glibc 2.35-2.40 registers 32 whatever it
+ * reports in __rseq_size, which is 32 or 20. */
+static bool has_mm_cid(void)
+{
+    return getauxval(AT_RSEQ_FEATURE_SIZE) >= 28 && (__rseq_size >= 28 || __rseq_size == 20);
+}
+
+/* Two sections that commit and one that must not. */
+static bool selftest(struct heap *empty)
+{
+    uint64_t probe = 1, target = 0;
+    struct heap *nobody = (struct heap *)&probe;
+    for (int attempt = 0; attempt < 16; attempt++) {
+        enum rcs_result r = rcs_compare_and_store(empty, &probe, 1, &target, 7);
+        if (r == rcs_aborted)
+            continue;
+        return r == rcs_done && target == 7 && rcs_compare_and_store(empty, &probe, 2, &target, 8) != rcs_done &&
+               rcs_compare_and_store(nobody, &probe, 1, &target, 9) != rcs_done && target == 7;
+    }
+    return false;
+}
+
+static enum rcs_verdict probe(enum sync_mode wanted, struct heap *empty)
+{
+    if (wanted != sync_rcs)
+        return rcs_not_asked;
+#if !defined(__x86_64__)
+    return rcs_no_section;
+#endif
+    if (&__rseq_offset == NULL || &__rseq_size == NULL || __rseq_size == 0)
+        return rcs_no_libc;
+    hot.rseq = __rseq_offset;
+    hot.cid = hot.rseq + (has_mm_cid() ? RSEQ_MM_CID : RSEQ_CPU_ID);
+    uint32_t cid = *(volatile uint32_t *)(thread_pointer() + hot.cid);
+    if ((int32_t)rseq_field(RSEQ_CPU_ID) < 0 || cid >= slot_count)
+        return rcs_no_libc;
+    if (!os_rseq_fence_register() || !os_rseq_fence())
+        return rcs_no_membarrier;
+    return selftest(empty) ? rcs_usable : rcs_selftest_failed;
+}
+
+void rcs_start(enum sync_mode wanted, struct heap *empty)
+{
+    slot_count = os_cpu_limit();
+    if (slot_count > SLOT_MAX)
+        slot_count = SLOT_MAX;
+    for (unsigned slot = 0; slot < slot_count; slot++)
+        heap_of_cid[slot] = empty;
+    rcs_verdict = probe(wanted, empty);
+    if (rcs_verdict == rcs_usable)
+        sync_mode = sync_rcs;
+    else
+        sync_mode = wanted == sync_thread ? sync_thread : sync_cpu;
+}
+
+unsigned sync_slot(void)
+{
+    if (sync_mode == sync_rcs)
+        return *(volatile uint32_t *)(thread_pointer() + hot.cid);
+    if (sync_mode == sync_cpu)
+        return os_current_cpu() % slot_count;
+    return (unsigned)((((uintptr_t)thread_pointer() >> 12) * 0x9e3779b97f4a7c15ull) >> 32) % slot_count;
+}
+
+void rcs_fence(void)
+{
+    if (sync_mode == sync_rcs)
+        CHECK(os_rseq_fence());
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Restartable critical sections (Dice & Garthwaite 2002, section 3.1) on Linux rseq.
+ *
+ * A section is a handful of plain loads and one store, the commit.  The kernel promises that between the section's
+ * first instruction and its commit the thread was neither preempted nor moved to another cpu nor interrupted by a
+ * signal; if it was, it resumes at the abort label, outside.  Per cid only one thread runs at a time, so data that is
+ * only written by sections of one cid needs no lock and no atomic instruction.
+ *
+ * Heaps, not cids, own data: every section begins by reading heap_of_cid[cid].  To take a heap from the cid it belongs
+ * to, store another heap there and fence; whoever was inside a section is restarted and sees the new one.
+ *
+ * Three modes behind one interface (the rows of LFMalloc's Table 3):
+ *   rcs     heap by cid, sections
+ *   cpu     heap by the cpu one runs on now, a lock per heap
+ *   thread  heap by a hash of the thread, a lock per heap, more heaps than cpus (the 2013 report's allocator)
+ * In the last two the caller of sync_compare_and_store holds the heap's lock and nobody touches the heap without.
+ */
+#ifndef SUTLER_RCS_RCS_H
+#define SUTLER_RCS_RCS_H
+
+#include "base/compiler.h"
+
+struct heap;
+
+enum sync_mode { sync_rcs, sync_cpu, sync_thread };
+
+enum rcs_result {
+    rcs_done,    /* committed */
+    rcs_changed, /* *probe was not `expected` */
+    rcs_moved,   /* the caller's cid does not belong to `heap` (any more) */
+    rcs_aborted, /* interrupted before the commit; try again, but not forever: a debugger may abort every time */
+};
+
+/* Why the start-up probe settled on a mode; for `doctor` and the statistics. */
+enum rcs_verdict {
+    rcs_usable,
+    rcs_not_asked,      /* SUTLER_SYNC names another mode */
+    rcs_no_section,     /* no sections for this architecture, or not trusted there yet */
+    rcs_no_libc,        /* libc registers no rseq area (musl, glibc before 2.35, glibc.pthread.rseq=0, Valgrind) */
+    rcs_no_membarrier,  /* the kernel has no rseq fence, or forbids it */
+    rcs_selftest_failed /* a section did not do what it must */
+};
+
+/* Which heap each cid (or cpu, or hash) uses now; `slot_count` entries.  Never NULL after rcs_start. */
+#define SLOT_MAX 8192
+extern struct heap *heap_of_cid[SLOT_MAX];
+extern unsigned slot_count;
+extern enum sync_mode sync_mode;
+extern enum rcs_verdict rcs_verdict;
+
+/* Chooses the mode, fills heap_of_cid with `empty`, registers the fence.  Called once, single-threaded. */
+void rcs_start(enum sync_mode wanted, struct heap *empty);
+
+/* The slot of heap_of_cid the caller should use at this moment; a hint in every mode. */
+unsigned sync_slot(void);
+
+/* In one section: heap_of_cid[cid] == heap and *probe == expected, then *target = value.  Uninterrupted or not at all.
+ * Only sections of the same heap may write *probe and *target meanwhile. */
+enum rcs_result rcs_compare_and_store(struct heap *heap, const uint64_t *probe, uint64_t expected, uint64_t *target,
+                                      uint64_t value);
+
+/* Returns after every section that was running anywhere in the process when it was called has ended or been restarted.
+ * Costs 0.3 to 26 us.  Does nothing in the other modes, where locks do the work. */
+void rcs_fence(void);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A restartable section in x86-64 assembly.
+ *
+ *     SECTION_BEGIN name, scratch, rseq     publishes the section to the kernel; `rseq` keeps the thread's area
+ *     ...                                    loads, checks that jump out, and as the last instruction the store
+ *     SECTION_COMMITTED name                 directly after the store
+ *     SECTION_ABORT name, target             elsewhere: where the kernel sends an interrupted thread
+ *
+ * rseq_cs is not cleared afterwards: the kernel drops a descriptor whose range the thread is no longer in, and the
+ * descriptor stays mapped as long as the process lives (the library is linked -z nodelete).
+ */
+#include "rcs/hot.h"
+
+#if defined(__CET__)
+#include <cet.h>
+#else
+#define _CET_ENDBR
+#endif
+
+/* visibility: `hidden` for what only the library calls, `protected` for its exported names. */
+.macro FUNCTION name, visibility=hidden
+	.globl	\name
+	.\visibility \name
+	.type	\name, @function
+	.p2align 6
+\name:
+	.cfi_startproc
+	_CET_ENDBR
+.endm
+
+.macro END_FUNCTION name
+	.cfi_endproc
+	.size	\name, . - \name
+.endm
+
+.macro SECTION_BEGIN name, scratch, rseq
+	movq	hot + HOT_RSEQ(%rip), \rseq
+	leaq	.Lsection_\name(%rip), \scratch
+	movq	\scratch, %fs:RSEQ_CS(\rseq)
+.Lstart_\name:
+.endm
+
+.macro SECTION_COMMITTED name
+.Lcommitted_\name:
+	.pushsection .data.rel.ro, "aw", @progbits
+	.balign	32
+	.type	.Lsection_\name, @object
+	.size	.Lsection_\name, 32
+.Lsection_\name:
+	.long	0, 0
+	.quad	.Lstart_\name
+	.quad	.Lcommitted_\name - .Lstart_\name
+	.quad	.Labort_\name
+	.popsection
+.endm
+
+/* The kernel checks the four bytes before the label; they read as an undefined instruction to whoever falls in. */
+.macro SECTION_ABORT name, target
+	.byte	0x0f, 0xb9, 0x3d
+	.long	RSEQ_SIGNATURE
+.Labort_\name:
+	jmp	\target
+.endm
