@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The entry points where no fast path has been written: every call goes the C way, which is the `cpu` mode's anyway.
+ * The entry points where the fast paths have not been written as assembly: C around one try of a section
+ * (hot_aarch64.S), or straight to the slow path in the lock modes.
  */
 #include "core/core.h"
 
@@ -8,28 +9,45 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-EXPORT void *malloc(size_t size)
-{
-    return malloc_medium(size);
-}
-
-EXPORT void free(void *p)
-{
-    free_slow(p);
-}
-
 void *sutler_malloc(size_t size)
 {
+    if (likely(size < hot.small_limit)) {
+        void *block = hot_pop(size_class_of_step[(size + 15) / 16]);
+        if (likely(block != NULL))
+            return block;
+    }
     return malloc_medium(size);
 }
 
 void sutler_free(void *p)
 {
+    if (likely((uintptr_t)p - hot.window_base < hot.window_bytes)) {
+        struct superblock *s = descriptor_of(p);
+        uint32_t remainder = (uint32_t)((uintptr_t)p % SLICE_BYTES) * s->reciprocal;
+        if (likely(superblock_owner(s) != NULL && remainder < s->reciprocal))
+            switch (hot_push(p, s)) {
+            case hot_pushed:
+                return;
+            case hot_pushed_notify:
+                free_notify(s);
+                return;
+            default:
+                break;
+            }
+    }
     free_slow(p);
 }
 
-#define ALSO_FREE(name)                                                                                                \
-    EXPORT void name(void *p) __attribute__((alias("free")));
+void *hot_take(size_t c)
+{
+    void *block = hot_pop(c);
+    return likely(block != NULL) ? block : malloc_slow(c);
+}
+
+EXPORT void *malloc(size_t size) __attribute__((alias("sutler_malloc")));
+
+#define ALSO_FREE(name) EXPORT void name(void *p) __attribute__((alias("sutler_free")));
+ALSO_FREE(free)
 ALSO_FREE(cfree)
 ALSO_FREE(free_sized)
 ALSO_FREE(free_aligned_sized)
@@ -45,21 +63,4 @@ ALSO_FREE(_ZdlPvRKSt9nothrow_t)
 ALSO_FREE(_ZdaPvRKSt9nothrow_t)
 ALSO_FREE(_ZdlPvSt11align_val_tRKSt9nothrow_t)
 ALSO_FREE(_ZdaPvSt11align_val_tRKSt9nothrow_t)
-
-void *hot_take(size_t c)
-{
-    return malloc_slow(c);
-}
-
-void *hot_pop(size_t c)
-{
-    (void)c;
-    return NULL;
-}
-
-enum hot_pushed hot_push(void *block, struct superblock *s)
-{
-    (void)block, (void)s;
-    return hot_aborted;
-}
 #endif

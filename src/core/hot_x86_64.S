@@ -81,7 +81,7 @@
 
 /* malloc and operator new differ in where they go when it is not simple. */
 .macro MALLOC name, medium, slow
-FUNCTION \name, protected
+FUNCTION \name, exported=1
 	cmpq	hot + HOT_SMALL_LIMIT(%rip), %rdi
 	jae	\medium
 	leal	15(%rdi), %eax
@@ -96,12 +96,10 @@ END_FUNCTION \name
 
 MALLOC malloc, malloc_medium, malloc_slow
 MALLOC _Znwm, new_medium, new_slow
-	.globl	_Znam
-	.protected _Znam
-	.type	_Znam, @function
+	EXPORTED _Znam
 	.set	_Znam, _Znwm
 
-FUNCTION free, protected
+FUNCTION free, exported=1
 	movq	%rdi, %rax
 	subq	hot + HOT_WINDOW_BASE(%rip), %rax
 	cmpq	hot + HOT_WINDOW_BYTES(%rip), %rax
@@ -120,9 +118,7 @@ END_FUNCTION free
 .irp name, cfree, _ZdlPv, _ZdaPv, _ZdlPvm, _ZdaPvm, _ZdlPvSt11align_val_t, _ZdaPvSt11align_val_t, \
 	_ZdlPvmSt11align_val_t, _ZdaPvmSt11align_val_t, _ZdlPvRKSt9nothrow_t, _ZdaPvRKSt9nothrow_t, \
 	_ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdaPvSt11align_val_tRKSt9nothrow_t, free_sized, free_aligned_sized
-	.globl	\name
-	.protected \name
-	.type	\name, @function
+	EXPORTED \name
 	.set	\name, free
 .endr
 
@@ -171,6 +167,6 @@ FUNCTION hot_push
 	movl	$4, %eax				/* hot_aborted */
 	ret
 END_FUNCTION hot_push
-
-	.section .note.GNU-stack, "", @progbits
 #endif
+
+	.section .note.GNU-stack, "", %progbits

@@ -56,7 +56,6 @@ void snapshot_write(int fd, bool json)
     static const char *const verdict_text[] = {
         [rcs_usable] = "restartable sections in use",
         [rcs_not_asked] = "as SUTLER_SYNC asks",
-        [rcs_no_section] = "no restartable sections for this architecture",
         [rcs_no_libc] = "libc registers no rseq area",
         [rcs_no_membarrier] = "the kernel has no rseq fence, or forbids it",
         [rcs_selftest_failed] = "the self-test of the sections failed",

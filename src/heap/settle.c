@@ -96,13 +96,14 @@ static void release(struct heap *h, struct superblock *s)
         span_give(slice_of_descriptor(s), size_class[s->class].slices);
 }
 
+/* Empty ones go first, whichever they are: what is mostly free is still this heap's to fill or to empty. */
 static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t word)
 {
     const struct class_lists *lists = &h->class[s->class];
     if (lists->surplus <= max_size(SURPLUS_FLOOR, lists->listed / 4))
         return;
-    if (s->group == group_empty)
-        release(h, s);
+    if (lists->head[group_empty] != 0)
+        release(h, descriptor_of_slice(lists->head[group_empty] - 1));
     else if (s->group == group_mostly_free && h != &global_heap && give_up(h, s, word))
         global_adopt(s);
 }

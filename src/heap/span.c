@@ -4,6 +4,7 @@
 #include "os/os.h"
 
 #define SPAN_DIRTY_FLOOR (64ul << 20)
+#define SPAN_PURGE_MIN (2ul << 20 >> SLICE_SHIFT)
 
 /* Bins: lengths 1 to 32 exactly, then four per doubling. */
 #define BIN_EXACT 32u
@@ -252,7 +253,7 @@ void span_give(uint32_t first, size_t slices)
     lock_take(&span_lock);
     counts.in_use_bytes -= slices << SLICE_SHIFT;
     counts.dirty_bytes += slices << SLICE_SHIFT;
-    if (counts.dirty_bytes > max_size(SPAN_DIRTY_FLOOR, counts.opened_bytes / 4))
+    if (slices >= SPAN_PURGE_MIN && counts.dirty_bytes > max_size(SPAN_DIRTY_FLOOR, counts.opened_bytes / 4))
         purge_free(first, slices);
     insert_merged(first, slices);
     lock_release(&span_lock);

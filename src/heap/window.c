@@ -69,11 +69,13 @@ bool window_start(void)
     return false;
 }
 
-/* How much to open when `slices` are wanted: an eighth of what there is, within bounds. */
+/* How much to open when `slices` are wanted: an eighth of what there is, within bounds, ending on the boundary of a huge
+ * page so that the next step can use them from its start. */
 static size_t step_for(size_t slices)
 {
     size_t step = max_size(STEP_SLICES_MIN, min_size(top / 8, STEP_SLICES_MAX));
-    return align_up(max_size(slices, step), STEP_SLICES_MIN);
+    size_t end = top + max_size(slices, step);
+    return align_up(end, end < HUGE_PAGE_SLICES ? STEP_SLICES_MIN : HUGE_PAGE_SLICES) - top;
 }
 
 static bool wants_huge_pages(void)

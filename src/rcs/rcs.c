@@ -61,9 +61,6 @@ static enum rcs_verdict probe(enum sync_mode wanted, struct heap *empty)
 {
     if (wanted != sync_rcs)
         return rcs_not_asked;
-#if !defined(__x86_64__)
-    return rcs_no_section;
-#endif
     if (&__rseq_offset == NULL || &__rseq_size == NULL || __rseq_size == 0)
         return rcs_no_libc;
     hot.rseq = __rseq_offset;

@@ -36,7 +36,6 @@ enum rcs_result {
 enum rcs_verdict {
     rcs_usable,
     rcs_not_asked,      /* SUTLER_SYNC names another mode */
-    rcs_no_section,     /* no sections for this architecture, or not trusted there yet */
     rcs_no_libc,        /* libc registers no rseq area (musl, glibc before 2.35, glibc.pthread.rseq=0, Valgrind) */
     rcs_no_membarrier,  /* the kernel has no rseq fence, or forbids it */
     rcs_selftest_failed /* a section did not do what it must */

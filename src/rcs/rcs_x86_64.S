@@ -32,6 +32,6 @@ FUNCTION rcs_compare_and_store
 	movl	$3, %eax			/* rcs_aborted */
 	ret
 END_FUNCTION rcs_compare_and_store
-
-	.section .note.GNU-stack, "", @progbits
 #endif
+
+	.section .note.GNU-stack, "", %progbits

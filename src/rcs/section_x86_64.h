@@ -18,10 +18,17 @@
 #define _CET_ENDBR
 #endif
 
-/* visibility: `hidden` for what only the library calls, `protected` for its exported names. */
-.macro FUNCTION name, visibility=hidden
+/* Functions only the library calls are hidden; EXPORTED ones are not. */
+.macro EXPORTED name
 	.globl	\name
-	.\visibility \name
+	.type	\name, @function
+.endm
+
+.macro FUNCTION name, exported=0
+	.globl	\name
+	.if	\exported == 0
+	.hidden	\name
+	.endif
 	.type	\name, @function
 	.p2align 6
 \name:

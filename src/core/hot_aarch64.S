@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The pop and the push of a block for aarch64; hot_x86_64.S explains them.  `owner` is loaded with acquire before `word`:
+ * a superblock that just became this heap's must be seen with the list its last owner left.
+ */
+#if defined(__aarch64__)
+#include "heap/layout.h"
+#include "rcs/section_aarch64.h"
+
+	.text
+
+/* void *hot_pop(class x0) */
+FUNCTION hot_pop
+	SECTION_BEGIN pop
+	ldr	w1, [x9]
+	ldr	x1, [x10, x1, lsl #3]
+	add	x1, x1, x0, lsl #3
+	ldr	x1, [x1, HEAP_ACTIVE]
+	ldr	x2, [x1, SUPERBLOCK_WORD]
+	lsr	x3, x2, #16
+	cbz	x3, .Lpop_nothing
+	ldr	x4, [x3]
+	add	w5, w4, #1
+	eor	w5, w5, w2
+	tst	w5, #0xffff
+	b.ne	.Lpop_nothing
+	str	x4, [x1, SUPERBLOCK_WORD]
+	SECTION_COMMITTED pop
+	mov	x0, x3
+	ret
+	SECTION_ABORT pop
+.Lpop_nothing:
+	mov	x0, #0
+	ret
+END_FUNCTION hot_pop
+
+/* enum hot_pushed hot_push(block x0, superblock x1) */
+FUNCTION hot_push
+	SECTION_BEGIN push
+	ldr	w2, [x9]
+	ldr	x2, [x10, x2, lsl #3]
+	add	x3, x1, SUPERBLOCK_OWNER
+	ldar	x3, [x3]
+	cmp	x2, x3
+	b.ne	.Lpush_foreign
+	ldr	x4, [x1, SUPERBLOCK_WORD]
+	and	x5, x4, #0xffff
+	add	x5, x5, x0, lsl #16
+	add	x5, x5, #1
+	add	x6, x4, #1
+	cmp	x5, x6					/* the top block already? */
+	b.eq	.Lpush_double
+	ldrh	w6, [x1, SUPERBLOCK_NOTIFY_AT]
+	str	x4, [x0]
+	stlr	x5, [x1]				/* SUPERBLOCK_WORD is 0 */
+	SECTION_COMMITTED push
+	eor	w6, w6, w5
+	tst	w6, #0xffff
+	cset	w0, eq					/* hot_pushed, hot_pushed_notify */
+	ret
+.Lpush_foreign:
+	mov	w0, #2					/* hot_foreign */
+	ret
+.Lpush_double:
+	mov	w0, #3					/* hot_double */
+	ret
+	SECTION_ABORT push
+	mov	w0, #4					/* hot_aborted */
+	ret
+END_FUNCTION hot_push
+#endif
+
+	.section .note.GNU-stack, "", %progbits

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A restartable section in aarch64 assembly; see section_x86_64.h for the shape.
+ */
+#include "rcs/hot.h"
+
+.macro FUNCTION name
+	.globl	\name
+	.hidden	\name
+	.type	\name, %function
+	.p2align 6
+\name:
+	.cfi_startproc
+	hint	#34				/* bti c */
+.endm
+
+.macro END_FUNCTION name
+	.cfi_endproc
+	.size	\name, . - \name
+.endm
+
+/* x9: the address of the cid, x10: of heap_of_cid.  Uses x11, x12. */
+.macro SECTION_BEGIN name
+	mrs	x11, tpidr_el0
+	adrp	x12, hot
+	add	x12, x12, :lo12:hot
+	ldr	x9, [x12, HOT_CID]
+	add	x9, x9, x11
+	ldr	x12, [x12, HOT_RSEQ]
+	add	x11, x11, x12
+	adrp	x10, heap_of_cid
+	add	x10, x10, :lo12:heap_of_cid
+	adrp	x12, .Lsection_\name
+	add	x12, x12, :lo12:.Lsection_\name
+	str	x12, [x11, RSEQ_CS]
+.Lstart_\name:
+.endm
+
+.macro SECTION_COMMITTED name
+.Lcommitted_\name:
+	.pushsection .data.rel.ro, "aw", %progbits
+	.balign	32
+.Lsection_\name:
+	.word	0, 0
+	.xword	.Lstart_\name
+	.xword	.Lcommitted_\name - .Lstart_\name
+	.xword	.Labort_\name
+	.popsection
+.endm
+
+.macro SECTION_ABORT name
+	.inst	RSEQ_SIGNATURE
+.Labort_\name:
+.endm
