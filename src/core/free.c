@@ -58,10 +58,14 @@ static void free_by_section(struct superblock *s, void *p)
             i = TRIES_MAX;
             break;
         }
-    struct heap *owner = superblock_owner(s), *here = heap_of_cid[sync_slot()];
+    struct heap *owner = superblock_owner(s);
     push_remote(s, p);
-    if (owner != NULL && owner != here)
+    if (owner == NULL || !slow_enter())
+        return;
+    struct heap *here = heap_here();
+    if (here != NULL && here != owner)
         heap_consider_takeover(here, owner);
+    slow_leave();
 }
 
 /* The lock modes: like Hoard, under the lock of the heap that owns the superblock. */

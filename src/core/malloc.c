@@ -53,6 +53,7 @@ static void *take_by_section(unsigned c)
         struct heap *h = heap_here();
         if (h == NULL)
             return NULL;
+        h = heap_follow(h);
         lock_take(&h->lock);
         enum refill refill = heap_refill(h, c);
         lock_release(&h->lock);

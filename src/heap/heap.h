@@ -103,6 +103,9 @@ struct superblock *global_take(unsigned c);
 /* ---- other cids' heaps (takeover.c) ---- */
 /* Makes a superblock of a quiet heap exclusive: it has class `c` and room.  NULL if there is none. */
 struct superblock *heap_steal(struct heap *h, unsigned c);
+/* The caller's slow path finds itself on heap `h`: if it has left another heap that nobody else uses, that one is brought
+ * along.  Returns the caller's heap.  No lock held. */
+struct heap *heap_follow(struct heap *h);
 /* The caller, on heap `h`, keeps freeing blocks of `other`: if nobody runs on that one, exchange them.  No lock held. */
 void heap_consider_takeover(struct heap *h, struct heap *other);
 extern _Atomic uint64_t takeover_count;

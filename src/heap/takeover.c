@@ -6,8 +6,9 @@
  * stores and a fence), or take single superblocks.
  *
  * Whether a heap is quiet nobody can know for certain, and nobody has to: a heap taken from a thread that was running
- * after all costs that thread a restarted section.  It is called quiet if its active lists and its refills have not
- * changed for QUIET_NS.
+ * after all costs that thread a restarted section and its locality.  Two guesses: a thread that finds itself on another
+ * heap than at its last slow path has left that one, so if it does not change for a moment nobody else is on it; any
+ * heap is called quiet if its active lists and its refills have not changed for QUIET_NS.
  */
 #include "heap/heap.h"
 
@@ -16,8 +17,22 @@
 #define QUIET_NS 50000u
 /* Remote frees between two looks at the clock. */
 #define LOOK_EVERY 64u
+/* How long a heap that was left is watched: some microseconds. */
+#define WATCH_PAUSES 128
+
+/* The heap of the thread's last slow path. */
+THREAD_LOCAL struct heap *last_heap;
 
 _Atomic uint64_t takeover_count;
+
+static inline void cpu_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#else
+    __asm__ volatile("isb" ::: "memory");
+#endif
+}
 
 static uint64_t pulse_of(const struct heap *h)
 {
@@ -82,13 +97,38 @@ static void exchange(struct heap *h, struct heap *other)
     lock_release(&binding_lock);
 }
 
-void heap_consider_takeover(struct heap *h, struct heap *other)
+static bool is_still(const struct heap *h)
 {
-    if (++h->remote_frees % LOOK_EVERY != 0 || other == &global_heap || h == &empty_heap || sync_mode != sync_rcs)
-        return;
+    uint64_t before = pulse_of(h);
+    for (int i = 0; i < WATCH_PAUSES; i++)
+        cpu_relax();
+    return pulse_of(h) == before;
+}
+
+struct heap *heap_follow(struct heap *h)
+{
+    struct heap *last = last_heap;
+    last_heap = h;
+    if (last == NULL || last == h || sync_mode != sync_rcs || !is_still(last))
+        return h;
+    exchange(h, last);
+    return last_heap = heap_here();
+}
+
+static void take_over_if_quiet(struct heap *h, struct heap *other)
+{
     if (is_quiet(other)) {
         /* Whoever is on the other cid gets this heap for it; give it time before it may ask for its own back. */
         __atomic_store_n(&h->pulse, 0, __ATOMIC_RELAXED);
         exchange(h, other);
     }
+}
+
+void heap_consider_takeover(struct heap *h, struct heap *other)
+{
+    bool look = ++h->remote_frees % LOOK_EVERY == 0;
+    if (other == last_heap)
+        heap_follow(h);
+    else if (look && other != &global_heap)
+        take_over_if_quiet(h, other);
 }
