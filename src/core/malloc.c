@@ -15,7 +15,7 @@
 #include "core/core.h"
 #include "heap/emergency.h"
 #include "heap/large.h"
-#include "heap/span.h"
+#include "heap/purge.h"
 
 /* Rounds of refilling and popping before sections are given up on. */
 #define TRIES_MAX 32
@@ -78,7 +78,7 @@ static void *take_slow(unsigned c)
     if (!slow_enter())
         return emergency_take(size_class[c].bytes, BLOCK_ALIGNMENT);
     void *block = sync_mode == sync_rcs ? take_by_section(c) : take_locked(c);
-    if (unlikely(block == NULL) && mapping_purge() + heap_purge_all() > 0)
+    if (unlikely(block == NULL) && heap_purge(purge_everything, NULL) > 0)
         block = sync_mode == sync_rcs ? take_by_section(c) : take_locked(c);
     slow_leave();
     return block;

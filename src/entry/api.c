@@ -10,7 +10,7 @@
 
 #include "core/core.h"
 #include "core/snapshot.h"
-#include "heap/large.h"
+#include "heap/purge.h"
 #include "options/options.h"
 
 #define TEXT_OF(x) #x
@@ -50,7 +50,7 @@ size_t sutler_purge(void)
 {
     if (!core_ready() || !slow_enter())
         return 0;
-    size_t bytes = mapping_purge() + heap_purge_all();
+    size_t bytes = heap_purge(purge_everything, NULL);
     slow_leave();
     return bytes;
 }

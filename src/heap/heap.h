@@ -110,9 +110,6 @@ struct heap *heap_follow(struct heap *h);
 void heap_consider_takeover(struct heap *h, struct heap *other);
 extern _Atomic uint64_t takeover_count;
 
-/* ---- purge (purge.c); takes each heap's lock in turn ---- */
-size_t heap_purge_all(void);
-
 /* ---- damage (damage.c) ---- */
 /* "sutler: FUNCTION(): corrupted free list in superblock 0x... (reason)"; then aborts unless SUTLER_ON_ERROR=report. */
 void damage_report(const char *function, const struct superblock *s, const char *reason);

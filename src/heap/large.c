@@ -2,7 +2,7 @@
 #include "heap/large.h"
 
 #include "heap/mapping.h"
-#include "heap/heap.h"
+#include "heap/purge.h"
 #include "heap/span.h"
 
 static _Atomic size_t span_blocks, span_bytes;
@@ -27,7 +27,7 @@ void *large_take(size_t size, size_t alignment, bool *zero)
     void *block = NULL;
     if (size < MAPPING_BYTES_MIN && alignment < MAPPING_BYTES_MIN) {
         block = span_block_take(size, alignment, zero);
-        if (block == NULL && mapping_purge() + heap_purge_all() > 0)
+        if (block == NULL && heap_purge(purge_everything, NULL) > 0)
             block = span_block_take(size, alignment, zero);
     }
     return block != NULL ? block : mapping_take(size, alignment, zero);

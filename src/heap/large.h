@@ -30,8 +30,8 @@ void large_span_give(void *p);
  * block is as it was). */
 void *large_resize(void *p, size_t size);
 
-/* Returns cached mappings to the system; bytes given back. */
-size_t mapping_purge(void);
+/* Returns cached mappings to the system, bytes given back: all, or those cached since the last call. */
+size_t mapping_purge(bool all, bool *changed);
 
 struct large_counts {
     size_t blocks, bytes;                 /* all large blocks */

@@ -25,6 +25,7 @@ static struct mapping *table;
 static size_t capacity, filled; /* filled counts tombstones */
 static size_t blocks, bytes_total;
 static struct mapping cache[CACHE_MAX];
+static bool cache_aged[CACHE_MAX]; /* there at the last mapping_purge */
 static size_t cached_bytes;
 
 static size_t home(uintptr_t address)
@@ -99,22 +100,31 @@ static bool cache_give_locked(uintptr_t address, size_t bytes)
     for (int i = 0; i < CACHE_MAX; i++)
         if (cache[i].address == 0) {
             cache[i] = (struct mapping){address, bytes};
+            cache_aged[i] = false;
             cached_bytes += bytes;
             return true;
         }
     return false;
 }
 
-size_t mapping_purge(void)
+size_t mapping_purge(bool all, bool *changed)
 {
-    struct mapping taken[CACHE_MAX];
+    struct mapping taken[CACHE_MAX] = {0};
+    size_t bytes = 0;
     lock_take(&mapping_lock);
-    size_t bytes = cached_bytes;
     for (int i = 0; i < CACHE_MAX; i++) {
+        if (cache[i].address == 0)
+            continue;
+        if (!all && !cache_aged[i]) {
+            cache_aged[i] = true;
+            *changed = true;
+            continue;
+        }
         taken[i] = cache[i];
+        bytes += cache[i].bytes;
         cache[i].address = 0;
     }
-    cached_bytes = 0;
+    cached_bytes -= bytes;
     lock_release(&mapping_lock);
     for (int i = 0; i < CACHE_MAX; i++)
         if (taken[i].address != 0)
@@ -153,7 +163,7 @@ void *mapping_take(size_t size, size_t alignment, bool *zero)
     lock_release(&mapping_lock);
     if (address == 0) {
         address = map_aligned(bytes, alignment);
-        if (address == 0 && mapping_purge() > 0)
+        if (address == 0 && mapping_purge(true, NULL) > 0)
             address = map_aligned(bytes, alignment);
         if (address == 0)
             return NULL;

@@ -1,69 +1,181 @@
-/* SPDX-License-Identifier: MIT
- *
- * Purge: carving in reverse.  Superblocks are taken offline a heap at a time (one fence for all of them), their free
- * lists validated and rebuilt without the blocks on wholly free pages, those pages given back, and put online again.
- * Meanwhile the program goes on: its frees to them are remote, its mallocs find other superblocks or wait for the lock.
- */
+/* SPDX-License-Identifier: MIT */
+#include "heap/purge.h"
+
 #include "heap/heap.h"
+#include "heap/large.h"
 #include "heap/span.h"
+#include "os/os.h"
 
-/* A chain through `next` of exclusive superblocks. */
-static void take_offline(struct superblock *s, uint32_t *chain)
+#define BATCH 32
+#define HUGE_PAGE_BYTES (2ul << 20)
+
+struct lock purge_lock = LOCK_FREE;
+
+/* Superblocks of one heap, offline. */
+struct batch {
+    struct heap *heap;
+    unsigned count, ranges;
+    struct superblock *superblock[BATCH];
+    struct os_range range[OS_RANGES_MAX];
+    size_t bytes;
+};
+
+/* ---- which ---- */
+
+static uint16_t look_of(const struct superblock *s)
 {
-    __atomic_store_n(&s->owner, NULL, __ATOMIC_RELEASE);
-    s->next = *chain;
-    *chain = slice_of_descriptor(s);
+    uint64_t lists = superblock_word(s) * 0x9e3779b97f4a7c15ull ^
+                     atomic_load_explicit(&s->x_remote, memory_order_relaxed) * 0xc2b2ae3d27d4eb4full;
+    return (uint16_t)(lists >> 48);
 }
 
-static size_t purge_offline(struct heap *h, struct superblock *s)
+/* Worth taking offline now?  Reads a descriptor that may be changing; the answer only costs time if it is wrong. */
+static bool is_wanted(struct superblock *s, enum purge_what what, bool *changed)
 {
-    const char *damage = NULL;
-    s->next = s->prev = SLICE_NONE;
-    heap_collect(h, s);
-    size_t bytes = superblock_purge(s, &damage);
-    span_note_purged(bytes);
-    if (damage != NULL)
-        superblock_quarantine(s, "purge", damage);
-    else if (superblock_live(s, s->word) == 0 && remote_take(s, false) == 0)
-        span_give(slice_of_descriptor(s), size_class[s->class].slices);
-    else
-        heap_settle(h, s);
-    return bytes;
-}
-
-static size_t purge_heap(struct heap *h)
-{
-    uint32_t chain = SLICE_NONE;
-    lock_take(&h->lock);
-    for (unsigned c = 0; c < CLASS_COUNT; c++) {
-        struct superblock *s = h->active[c];
-        if (s != &empty_superblock) {
-            __atomic_store_n(&h->active[c], &empty_superblock, __ATOMIC_RELEASE);
-            take_offline(s, &chain);
-        }
-        for (enum group g = group_nearly_full; g < group_count; g++)
-            while (h->class[c].head[g] != 0) {
-                s = descriptor_of_slice(h->class[c].head[g] - 1);
-                heap_list_remove(h, s);
-                take_offline(s, &chain);
-            }
+    unsigned free_blocks = word_count(superblock_word(s)) +
+                           word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed));
+    if (free_blocks == 0)
+        return false;
+    if (what == purge_everything)
+        return true;
+    if (free_blocks * 4 < s->blocks)
+        return false;
+    uint16_t look = look_of(s);
+    if (s->seen != look) {
+        s->seen = look;
+        s->flags &= (uint8_t)~FLAG_PURGED;
+        *changed = true;
+        return false;
     }
-    rcs_fence();
-    size_t bytes = 0;
-    while (chain != SLICE_NONE) {
-        struct superblock *s = descriptor_of_slice(chain);
-        chain = s->next;
-        bytes += purge_offline(h, s);
+    return (s->flags & FLAG_PURGED) == 0;
+}
+
+/* ---- offline, and back ---- */
+
+static bool take_offline(struct heap *h, struct superblock *s)
+{
+    bool taken = false;
+    lock_take(&h->lock);
+    if (s->kind == slice_superblock && superblock_owner(s) == h) {
+        if (h->active[s->class] == s)
+            __atomic_store_n(&h->active[s->class], &empty_superblock, __ATOMIC_RELEASE);
+        else if (s->group != group_none)
+            heap_list_remove(h, s);
+        __atomic_store_n(&s->owner, NULL, __ATOMIC_RELEASE);
+        taken = true;
     }
     lock_release(&h->lock);
-    return bytes;
+    return taken;
 }
 
-size_t heap_purge_all(void)
+static void flush_ranges(struct batch *b)
 {
-    size_t bytes = purge_heap(&global_heap);
-    unsigned total = atomic_load_explicit(&heap_total, memory_order_acquire);
-    for (unsigned i = 0; i < total; i++)
-        bytes += purge_heap(heap_list[i]);
-    return bytes + span_purge();
+    os_purge_ranges(b->range, b->ranges);
+    b->ranges = 0;
+}
+
+static void add_range(struct batch *b, char *address, size_t size)
+{
+    /* Part of what may be a huge page: split it, or nothing is freed. */
+    uintptr_t end = (uintptr_t)address + size;
+    if ((uintptr_t)address % HUGE_PAGE_BYTES != 0)
+        os_split_huge(address);
+    if (end % HUGE_PAGE_BYTES != 0 && align_down(end, HUGE_PAGE_BYTES) != align_down((uintptr_t)address, HUGE_PAGE_BYTES))
+        os_split_huge((void *)(end - os_page_bytes));
+    if (b->ranges == OS_RANGES_MAX)
+        flush_ranges(b);
+    b->range[b->ranges++] = (struct os_range){address, size};
+    b->bytes += size;
+}
+
+/* The runs of set bits among the units, as ranges. */
+static void add_units(struct batch *b, const struct superblock *s, uint64_t units)
+{
+    size_t unit = superblock_unit_bytes(s);
+    while (units != 0) {
+        unsigned first = low_bit(units);
+        uint64_t above = ~(units >> first);
+        unsigned run = above == 0 ? 64 - first : low_bit(above);
+        add_range(b, superblock_start(s) + first * unit, run * unit);
+        units &= ~bit_run(first, run);
+    }
+}
+
+static void put_online(struct heap *h, struct superblock *s)
+{
+    lock_take(&h->lock);
+    heap_settle(h, s);
+    lock_release(&h->lock);
+    s->seen = look_of(s);
+    s->flags |= FLAG_PURGED;
+}
+
+/* Purges the batch and puts it online again. */
+static void finish(struct batch *b)
+{
+    if (b->count == 0)
+        return;
+    rcs_fence(); /* from here on they are exclusive */
+    for (unsigned i = 0; i < b->count; i++) {
+        struct superblock *s = b->superblock[i];
+        const char *damage = NULL;
+        heap_collect(b->heap, s);
+        if (superblock_live(s, s->word) != 0)
+            add_units(b, s, superblock_uncarve(s, &damage));
+        else
+            damage = superblock_check_list(s, s->word);
+        if (damage != NULL) {
+            superblock_quarantine(s, "purge", damage);
+            b->superblock[i] = NULL;
+        }
+    }
+    flush_ranges(b);
+    for (unsigned i = 0; i < b->count; i++) {
+        struct superblock *s = b->superblock[i];
+        if (s == NULL)
+            continue;
+        if (superblock_live(s, s->word) == 0)
+            span_give(slice_of_descriptor(s), size_class[s->class].slices);
+        else
+            put_online(b->heap, s);
+    }
+    b->count = 0;
+}
+
+static void add(struct batch *b, struct heap *h, struct superblock *s)
+{
+    if (b->heap != h || b->count == BATCH) {
+        finish(b);
+        b->heap = h;
+    }
+    if (take_offline(h, s))
+        b->superblock[b->count++] = s;
+}
+
+static size_t purge_superblocks(enum purge_what what, bool *changed)
+{
+    struct batch b = {0};
+    for (uint32_t slice = 0; window_contains(slice_address(slice)); slice++) {
+        struct superblock *s = descriptor_of_slice(slice);
+        if (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE) != slice_superblock || !is_wanted(s, what, changed))
+            continue;
+        struct heap *h = superblock_owner(s);
+        if (h != NULL)
+            add(&b, h, s);
+    }
+    finish(&b);
+    span_note_purged(b.bytes);
+    return b.bytes;
+}
+
+size_t heap_purge(enum purge_what what, bool *changed)
+{
+    bool ignored;
+    changed = changed == NULL ? &ignored : changed;
+    *changed = false;
+    lock_take(&purge_lock);
+    size_t bytes = purge_superblocks(what, changed) + span_purge(what == purge_everything, changed) +
+                   mapping_purge(what == purge_everything, changed);
+    lock_release(&purge_lock);
+    return bytes;
 }

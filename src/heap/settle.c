@@ -62,7 +62,7 @@ enum rcs_result heap_collect(struct heap *h, struct superblock *s)
         result = heap_commit(h, s, &s->word, word, &s->word, joined);
     } while (result == rcs_changed);
     if (result != rcs_done)
-        remote_return(s, chain);
+        remote_return(s, superblock_join(s, chain, 0));
     return result;
 }
 

@@ -38,6 +38,7 @@ static void bin_insert(uint32_t first, size_t slices)
         end->next = first;
     }
     s->span_slices = slices;
+    s->flags &= (uint8_t)~FLAG_AGED;
     s->prev = SLICE_NONE;
     s->next = bin_head[bin] - 1;
     if (bin_head[bin] != 0)
@@ -259,13 +260,26 @@ void span_give(uint32_t first, size_t slices)
     lock_release(&span_lock);
 }
 
-size_t span_purge(void)
+/* A span that is dirty and was already here at the last pass; else it is marked for the next. */
+static bool has_aged(uint32_t first, bool *changed)
+{
+    struct superblock *s = descriptor_of_slice(first);
+    if (count_dirty(first, s->span_slices) == 0)
+        return false;
+    bool aged = (s->flags & FLAG_AGED) != 0;
+    s->flags |= FLAG_AGED;
+    *changed |= !aged;
+    return aged;
+}
+
+size_t span_purge(bool all, bool *changed)
 {
     size_t purged = 0;
     lock_take(&span_lock);
     for (unsigned bin = bin_next(0); bin < BIN_COUNT; bin = bin + 1 < BIN_COUNT ? bin_next(bin + 1) : BIN_COUNT)
         for (uint32_t at = bin_head[bin] - 1; at != SLICE_NONE; at = descriptor_of_slice(at)->next)
-            purged += purge_free(at, descriptor_of_slice(at)->span_slices);
+            if (all || has_aged(at, changed))
+                purged += purge_free(at, descriptor_of_slice(at)->span_slices);
     lock_release(&span_lock);
     return purged;
 }

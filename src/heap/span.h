@@ -28,8 +28,9 @@ bool span_extend(uint32_t end, size_t more);
 /* True if all slices read as zero. */
 bool span_is_zero(uint32_t first, size_t slices);
 
-/* Returns the pages of all dirty free spans; bytes given back. */
-size_t span_purge(void);
+/* Returns the pages of dirty free spans, bytes given back: all of them, or those that have been free since the last call
+ * (*changed is set if there are others). */
+size_t span_purge(bool all, bool *changed);
 
 struct span_counts {
     size_t opened_bytes, in_use_bytes, dirty_bytes, purged_bytes;

@@ -61,6 +61,7 @@ struct superblock *superblock_format(uint32_t first, unsigned class)
     s->class = (uint8_t)class;
     s->group = group_none;
     s->uncarved = all_units(s, unit_shift(s));
+    s->flags &= (uint8_t)~(FLAG_AGED | FLAG_PURGED);
     for (unsigned i = 1; i < row->slices; i++) {
         struct superblock *tail = s + i;
         tail->next = first;
@@ -154,8 +155,6 @@ void superblock_carved(struct superblock *s, struct carving carving)
 
 uint64_t superblock_join(const struct superblock *s, uint64_t chain, uint64_t word)
 {
-    if (word == 0)
-        return chain;
     char *start = superblock_start(s);
     size_t bytes = (size_t)s->blocks * s->block_bytes;
     unsigned base = word_count(word), total = word_count(chain) + base;
@@ -163,7 +162,8 @@ uint64_t superblock_join(const struct superblock *s, uint64_t chain, uint64_t wo
     char *block = word_block(chain);
     if (total > s->blocks)
         return 0;
-    /* Counts are set, not added to, so that a join whose commit failed can be done again on another word. */
+    /* Links are set, not adjusted, so that a join whose commit failed can be done again on another word, or undone by
+     * joining to an empty one. */
     for (unsigned count = total; count > base; count--) {
         if ((size_t)(block - start) >= bytes)
             return 0;
@@ -171,7 +171,8 @@ uint64_t superblock_join(const struct superblock *s, uint64_t chain, uint64_t wo
         block = word_block(*link);
         *link = word_pack(block, count - 1);
     }
-    *link = word;
+    if (link != NULL)
+        *link = word;
     return word_pack(word_block(chain), total);
 }
 
@@ -236,13 +237,16 @@ void remote_return(struct superblock *s, uint64_t chain)
 
 /* ---- purge: the reverse of carving ---- */
 
-size_t superblock_purge(struct superblock *s, const char **damage)
+size_t superblock_unit_bytes(const struct superblock *s)
+{
+    return 1ul << unit_shift(s);
+}
+
+uint64_t superblock_uncarve(struct superblock *s, const char **damage)
 {
     uint64_t word = s->word;
     *damage = superblock_check_list(s, word);
-    if (*damage != NULL)
-        return 0;
-    if (word_count(word) == 0)
+    if (*damage != NULL || word == 0)
         return 0;
 
     uint8_t free_block[BLOCKS_MAX] = {0};
@@ -258,10 +262,10 @@ size_t superblock_purge(struct superblock *s, const char **damage)
         if ((units & s->uncarved) == 0 && !free_block[i])
             kept |= units;
     }
-    uint64_t purged = all_units(s, shift) & ~kept & ~s->uncarved;
-    if (purged == 0)
+    uint64_t dropped = all_units(s, shift) & ~kept & ~s->uncarved;
+    if (dropped == 0)
         return 0;
-    s->uncarved |= purged;
+    s->uncarved |= dropped;
 
     uint64_t rebuilt = 0;
     unsigned carved = 0;
@@ -277,15 +281,5 @@ size_t superblock_purge(struct superblock *s, const char **damage)
     }
     s->word = rebuilt;
     s->carved = (uint16_t)carved;
-
-    size_t bytes = 0;
-    for (uint64_t left = purged; left != 0;) {
-        unsigned first = low_bit(left);
-        uint64_t shifted = ~(left >> first);
-        unsigned run = shifted == 0 ? 64 - first : low_bit(shifted);
-        os_purge(start + ((size_t)first << shift), (size_t)run << shift);
-        bytes += (size_t)run << shift;
-        left &= ~bit_run(first, run);
-    }
-    return bytes;
+    return dropped;
 }

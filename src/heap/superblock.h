@@ -55,7 +55,9 @@ enum group {
 
 #define NOTIFY_NEVER 0xffff
 #define SLICE_NONE UINT32_MAX
-#define FLAG_DIRTY 1u /* the slice may hold something else than zeros */
+#define FLAG_DIRTY 1u  /* the slice may hold something else than zeros */
+#define FLAG_AGED 2u   /* a free span: the reclaim job has seen it before */
+#define FLAG_PURGED 4u /* a superblock: purged when it looked as `seen` says */
 
 struct superblock {
     uint64_t word;
@@ -81,6 +83,7 @@ struct superblock {
     uint8_t group;
     uint8_t kind;
     uint8_t flags;
+    uint16_t seen; /* purge.c: a hash of what the lists looked like at the last look */
 };
 
 _Static_assert(sizeof(struct superblock) == 1 << DESCRIPTOR_SHIFT, "one cache line");
@@ -199,8 +202,11 @@ void remote_return(struct superblock *s, uint64_t chain);
 /* What is wrong with a list, or NULL: blocks in range, on block starts, no duplicate, as many as the count says. */
 const char *superblock_check_list(const struct superblock *s, uint64_t word);
 
-/* Exclusive: drops the free blocks on wholly free units, makes those units uncarved and gives their pages back.
- * Returns bytes given back; 0 and *damage set if the list is broken (nothing was changed). */
-size_t superblock_purge(struct superblock *s, const char **damage);
+/* Exclusive: drops the free blocks on wholly free units and makes those units uncarved; their bits are returned, and the
+ * caller gives their pages back before anyone can carve them again.  0 and *damage set if the list is broken (nothing
+ * was changed). */
+uint64_t superblock_uncarve(struct superblock *s, const char **damage);
+/* Bytes of a unit. */
+size_t superblock_unit_bytes(const struct superblock *s);
 
 #endif

@@ -33,6 +33,18 @@ void *os_remap(void *address, size_t old_size, size_t new_size, bool may_move);
 /* Returns the pages to the system now; they read as zero when touched again.  False if the system refused. */
 bool os_purge(void *address, size_t size);
 
+struct os_range {
+    void *address;
+    size_t size;
+};
+#define OS_RANGES_MAX 256
+
+/* The same for many ranges at a quarter of the price each (process_madvise, where it may be used on oneself). */
+void os_purge_ranges(const struct os_range *ranges, size_t count);
+
+/* Splits the huge page that holds this page, if there is one: giving back a part of a whole one frees nothing. */
+void os_split_huge(void *page);
+
 /* Asks for huge pages in the range: a hint. */
 void os_advise_huge(void *address, size_t size);
 

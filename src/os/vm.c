@@ -3,6 +3,7 @@
 #include <linux/mman.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 #include "base/bits.h"
 #include "os/os.h"
@@ -10,6 +11,12 @@
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
+#endif
+#ifndef MADV_COLD
+#define MADV_COLD 20
+#endif
+#ifndef SYS_process_madvise
+#define SYS_process_madvise 440
 #endif
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -69,6 +76,25 @@ void *os_remap(void *address, size_t old_size, size_t new_size, bool may_move)
 bool os_purge(void *address, size_t size)
 {
     return !sys_failed(sys_call(SYS_madvise, (long)address, (long)size, MADV_DONTNEED, 0, 0, 0));
+}
+
+void os_purge_ranges(const struct os_range *ranges, size_t count)
+{
+    /* PIDFD_SELF: Linux 6.14; elsewhere the call fails and each range is given back by itself. */
+    const long pidfd_self = -10000;
+    _Static_assert(sizeof(struct os_range) == sizeof(struct iovec), "an iovec by another name");
+    size_t total = 0;
+    for (size_t i = 0; i < count; i++)
+        total += ranges[i].size;
+    if (sys_call(SYS_process_madvise, pidfd_self, (long)ranges, (long)count, MADV_DONTNEED, 0, 0) == (long)total)
+        return;
+    for (size_t i = 0; i < count; i++)
+        os_purge(ranges[i].address, ranges[i].size);
+}
+
+void os_split_huge(void *page)
+{
+    sys_call(SYS_madvise, (long)page, (long)os_page_bytes, MADV_COLD, 0, 0, 0);
 }
 
 void os_advise_huge(void *address, size_t size)

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Why: programs that work in buffers of a few MiB (images, rows, messages) allocate one, fill it and free it, over and
+ * over.  An allocator that returns each to the system pays a page fault for every 4 KiB every time; one that keeps them
+ * all never gives memory back.  An operation is one buffer: malloc, one word written in every page, checked, free.
+ */
+#include "args.h"
+#include "memory.h"
+#include "result.h"
+#include "team.h"
+
+#include <stdlib.h>
+
+enum { PAGE_WORDS = 4096 / sizeof(uint64_t) };
+
+struct params {
+    uint64_t threads, min, max, live, ops;
+};
+
+struct buffer {
+    uint64_t *words;
+    uint64_t count;
+};
+
+static void large_setup(struct worker *worker)
+{
+    const struct params *params = worker->team->params;
+    worker->state = pages_map(params->live * sizeof(struct buffer));
+}
+
+static uint64_t buffer_release(struct buffer *buffer)
+{
+    uint64_t errors = 0;
+    for (uint64_t i = 0; i < buffer->count; i += PAGE_WORDS)
+        errors += buffer->words[i] != (i ^ buffer->count);
+    free(buffer->words);
+    buffer->words = NULL;
+    buffer->count = 0;
+    return errors;
+}
+
+static void large_work(struct worker *worker)
+{
+    const struct params *params = worker->team->params;
+    struct buffer *buffers = worker->state;
+    for (uint64_t i = 0; i < params->ops; i++) {
+        struct buffer *buffer = &buffers[i % params->live];
+        worker->errors += buffer_release(buffer);
+        uint64_t size = random_between(&worker->random, params->min, params->max);
+        buffer->words = malloc(size);
+        if (!buffer->words) {
+            worker->errors++;
+            continue;
+        }
+        buffer->count = size / sizeof(uint64_t);
+        for (uint64_t word = 0; word < buffer->count; word += PAGE_WORDS)
+            buffer->words[word] = word ^ buffer->count;
+    }
+    worker->ops = params->ops;
+}
+
+static void large_finish(struct worker *worker)
+{
+    const struct params *params = worker->team->params;
+    struct buffer *buffers = worker->state;
+    for (uint64_t i = 0; i < params->live; i++)
+        worker->errors += buffer_release(&buffers[i]);
+    pages_unmap(buffers, params->live * sizeof(struct buffer));
+}
+
+int main(int argc, char **argv)
+{
+    struct params params = {.threads = 1, .min = 1 << 20, .max = 8 << 20, .live = 1, .ops = 250};
+    const struct arg args[] = {
+        {"threads", ARG_COUNT, &params.threads, "threads, each doing all of ops"},
+        {"min", ARG_COUNT, &params.min, "smallest buffer"},
+        {"max", ARG_COUNT, &params.max, "largest buffer"},
+        {"live", ARG_COUNT, &params.live, "buffers alive per thread"},
+        {"ops", ARG_COUNT, &params.ops, "buffers per thread"},
+    };
+    ARGS_READ("large_loop", argc, argv, args);
+    if (params.min < 4096 || params.max < params.min || !params.live)
+        args_reject("min, max, live", "4096 <= min <= max, live at least 1");
+    const struct team team = {
+        .threads = params.threads, .setup = large_setup, .work = large_work, .finish = large_finish, .params = &params};
+    struct outcome outcome = team_run(&team);
+    result_begin("large_loop", params.threads, outcome.ops, outcome.ns);
+    result_count("min", params.min);
+    result_count("max", params.max);
+    result_count("live", params.live);
+    return result_end(outcome.errors);
+}
