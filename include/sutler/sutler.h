@@ -47,6 +47,12 @@ SUTLER_API int sutler_option_set(const char *name, const char *value);
 /* Returns every wholly free page the allocator holds to the system and reports how many bytes that was. */
 SUTLER_API size_t sutler_purge(void);
 
+/* Stops the manager thread and waits until it is gone; until sutler_manager_resume() has been called as often, none is
+ * started.  For code that must find only its own threads in the process: raw changes of credentials or namespaces (the
+ * libc functions do it themselves), checkpointing. */
+SUTLER_API void sutler_manager_park(void);
+SUTLER_API void sutler_manager_resume(void);
+
 /* A snapshot of the heap, all sizes in bytes.  Taken without stopping other threads: figures that belong together can
  * be apart by what was in flight. */
 struct sutler_stats {
@@ -66,6 +72,7 @@ struct sutler_stats {
     uint64_t remote_frees;    /* blocks freed by a thread of another heap */
     uint64_t takeovers;       /* heaps re-homed to another cid */
     uint64_t aborts;          /* restartable sections the kernel aborted, as far as slow paths saw them */
+    uint64_t manager_cpu_us;  /* cpu time the manager thread has used, microseconds */
 };
 
 /* Fills `*stats` (at most `size` bytes of it, for callers built against an older header).  Returns 0, or EINVAL. */

@@ -13,6 +13,7 @@
 #include "heap/large.h"
 #include "heap/meta.h"
 #include "heap/span.h"
+#include "manager/manager.h"
 #include "os/os.h"
 
 static uint32_t *parent_mark; /* on a page wiped on fork: not zero in the process that wrote it */
@@ -21,6 +22,7 @@ static uint32_t *parent_mark; /* on a page wiped on fork: not zero in the proces
 static void prepare(void)
 {
     fork_notice();
+    manager_fork_prepare();
     lock_take(&binding_lock);
     for (unsigned i = 0; i < heap_total; i++)
         lock_take(&heap_list[i]->lock);
@@ -39,16 +41,23 @@ static void release_all(void)
     lock_release(&binding_lock);
 }
 
+static void in_parent(void)
+{
+    release_all();
+    manager_fork_parent();
+}
+
 static void in_child(void)
 {
     if (parent_mark != NULL)
         *parent_mark = 1;
     release_all();
+    manager_fork_child();
 }
 
 void fork_register(void)
 {
-    pthread_atfork(prepare, release_all, in_child);
+    pthread_atfork(prepare, in_parent, in_child);
 }
 
 bool fork_watch(void)
@@ -88,6 +97,7 @@ static COLD void orphaned(void)
     if (lock_is_held(&span_lock))
         span_forget_all();
     lock_reset(&mapping_lock);
+    manager_fork_child();
 }
 
 void fork_notice(void)

@@ -9,6 +9,7 @@
 #include "core/core.h"
 #include "heap/emergency.h"
 #include "heap/large.h"
+#include "manager/manager.h"
 
 #define TRIES_MAX 4
 
@@ -29,6 +30,7 @@ void free_notify(struct superblock *s)
         heap_post(h, s);
     }
     slow_leave();
+    manager_notice();
 }
 
 static void push_remote(struct superblock *s, void *p)
@@ -126,6 +128,7 @@ NOINLINE void free_slow(void *p)
             else
                 mapping_give(p);
             slow_leave();
+            manager_notice();
         }
         /* Else a signal handler frees a large block while this thread's slow path holds the locks: it is lost. */
         return;

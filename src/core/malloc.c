@@ -16,6 +16,7 @@
 #include "heap/emergency.h"
 #include "heap/large.h"
 #include "heap/purge.h"
+#include "manager/manager.h"
 
 /* Rounds of refilling and popping before sections are given up on. */
 #define TRIES_MAX 32
@@ -81,6 +82,7 @@ static void *take_slow(unsigned c)
     if (unlikely(block == NULL) && heap_purge(purge_everything, NULL) > 0)
         block = sync_mode == sync_rcs ? take_by_section(c) : take_locked(c);
     slow_leave();
+    manager_notice();
     return block;
 }
 
@@ -100,6 +102,7 @@ void *allocate(size_t size, size_t alignment, bool *zero)
         return emergency_take(size, alignment);
     void *block = large_take(size, alignment, zero);
     slow_leave();
+    manager_notice();
     return block;
 }
 

@@ -4,6 +4,7 @@
 #include "core/core.h"
 #include "heap/large.h"
 #include "heap/span.h"
+#include "manager/manager.h"
 #include "options/options.h"
 #include "stats/stats.h"
 
@@ -41,6 +42,7 @@ void snapshot_take(struct sutler_stats *stats)
     stats->live_blocks += large.blocks;
     stats->live_bytes += large.bytes;
     stats->takeovers = takeover_count;
+    stats->manager_cpu_us = manager_cpu_us();
     stats->heaps = heap_total;
     for (unsigned i = 0; i < stats->heaps; i++) {
         const struct heap *h = heap_list[i];

@@ -11,6 +11,7 @@
 #include "core/core.h"
 #include "core/snapshot.h"
 #include "heap/purge.h"
+#include "manager/manager.h"
 #include "options/options.h"
 
 #define TEXT_OF(x) #x
@@ -53,6 +54,16 @@ size_t sutler_purge(void)
     size_t bytes = heap_purge(purge_everything, NULL);
     slow_leave();
     return bytes;
+}
+
+void sutler_manager_park(void)
+{
+    manager_park();
+}
+
+void sutler_manager_resume(void)
+{
+    manager_resume();
 }
 
 int sutler_stats_get(struct sutler_stats *stats, size_t size)

@@ -15,6 +15,7 @@ struct lock purge_lock = LOCK_FREE;
 struct batch {
     struct heap *heap;
     unsigned count, ranges;
+    bool gave_spans; /* the next pass over the spans will find them */
     struct superblock *superblock[BATCH];
     struct os_range range[OS_RANGES_MAX];
     size_t bytes;
@@ -38,7 +39,7 @@ static bool is_wanted(struct superblock *s, enum purge_what what, bool *changed)
         return false;
     if (what == purge_everything)
         return true;
-    if (free_blocks * 4 < s->blocks)
+    if (free_blocks * 4 < s->carved)
         return false;
     uint16_t look = look_of(s);
     if (s->seen != look) {
@@ -134,10 +135,12 @@ static void finish(struct batch *b)
         struct superblock *s = b->superblock[i];
         if (s == NULL)
             continue;
-        if (superblock_live(s, s->word) == 0)
+        if (superblock_live(s, s->word) == 0) {
             span_give(slice_of_descriptor(s), size_class[s->class].slices);
-        else
+            b->gave_spans = true;
+        } else {
             put_online(b->heap, s);
+        }
     }
     b->count = 0;
 }
@@ -164,6 +167,7 @@ static size_t purge_superblocks(enum purge_what what, bool *changed)
             add(&b, h, s);
     }
     finish(&b);
+    *changed |= b.gave_spans;
     span_note_purged(b.bytes);
     return b.bytes;
 }

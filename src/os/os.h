@@ -59,6 +59,10 @@ size_t os_resident_bytes(void);
 /* Sleeps while *word == expected; may return at any time.  [signal] */
 void os_futex_wait(_Atomic uint32_t *word, uint32_t expected);
 void os_futex_wake_one(_Atomic uint32_t *word);
+/* The same for at most `timeout_ns`. */
+void os_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
+/* For a word the kernel clears when a thread ends. */
+void os_futex_wait_shared(_Atomic uint32_t *word, uint32_t expected);
 
 /* ---- threads and cpus ---- */
 
@@ -67,6 +71,21 @@ unsigned os_cpu_limit(void);
 
 /* Cpu the caller runs on at this moment; 0 if the system does not tell. */
 unsigned os_current_cpu(void);
+
+/* How many cpus the caller may run on. */
+unsigned os_cpus_allowed(void);
+
+/* A thread made by a raw clone: fills in what code of libc expects to find at its thread pointer; names it and gives it an
+ * empty file descriptor table of its own. */
+void os_thread_block_prepare(void *thread_pointer);
+void os_thread_settle(const char *name);
+/* Cpu time of the calling thread. */
+uint64_t os_thread_cpu_us(void);
+/* True if the process's first thread has ended and nobody but the caller is left. */
+bool os_is_alone(void);
+/* Blocks all signals of the calling thread; the value restores them. */
+uint64_t os_block_signals(void);
+void os_restore_signals(uint64_t signals);
 
 /* membarrier(2): registers for, and issues, the fence that restarts every restartable section running in this process.
  * False when the system lacks it. */

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <time.h>
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
 
 #include "base/bits.h"
 #include "os/os.h"
@@ -23,6 +30,91 @@ unsigned os_cpu_limit(void)
     unsigned long mask[1024]; /* 65,536 cpus */
     long bytes = sys_call(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
     return sys_failed(bytes) || bytes == 0 ? 64 : (unsigned)align_up((size_t)bytes * 8, 64);
+}
+
+unsigned os_cpus_allowed(void)
+{
+    unsigned long mask[1024] = {0};
+    long bytes = sys_call(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
+    unsigned cpus = 0;
+    for (long i = 0; i < bytes / (long)sizeof mask[0]; i++)
+        cpus += (unsigned)__builtin_popcountl(mask[i]);
+    return cpus;
+}
+
+void os_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
+{
+    struct timespec timeout = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
+    sys_call(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, expected, (long)&timeout, 0, 0);
+}
+
+void os_futex_wait_shared(_Atomic uint32_t *word, uint32_t expected)
+{
+    sys_call(SYS_futex, (long)word, FUTEX_WAIT, expected, 0, 0, 0);
+}
+
+uint64_t os_block_signals(void)
+{
+    uint64_t all = ~0ull, old = 0;
+    sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&old, sizeof all, 0, 0);
+    return old;
+}
+
+void os_restore_signals(uint64_t signals)
+{
+    sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&signals, 0, sizeof signals, 0, 0);
+}
+
+void os_thread_block_prepare(void *thread_pointer)
+{
+#if defined(__x86_64__)
+    /* %fs:0 and %fs:16 point to the block itself; %fs:40 is the stack protector's canary. */
+    const uintptr_t *own = (const uintptr_t *)__builtin_thread_pointer();
+    uintptr_t *block = thread_pointer;
+    block[0] = block[2] = (uintptr_t)thread_pointer;
+    block[5] = own[5];
+#else
+    (void)thread_pointer;
+#endif
+}
+
+void os_thread_settle(const char *name)
+{
+    const unsigned close_range_unshare = 2;
+    sys_call(SYS_prctl, PR_SET_NAME, (long)name, 0, 0, 0, 0);
+    sys_call(SYS_close_range, 0, ~0u, close_range_unshare, 0, 0, 0);
+}
+
+uint64_t os_thread_cpu_us(void)
+{
+    struct timespec used = {0};
+    sys_call(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (long)&used, 0, 0, 0, 0);
+    return (uint64_t)used.tv_sec * 1000000u + (uint64_t)used.tv_nsec / 1000u;
+}
+
+bool os_is_alone(void)
+{
+    long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/self/stat", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    if (sys_failed(fd))
+        return false;
+    char text[512];
+    long n = sys_call(SYS_read, fd, (long)text, sizeof text - 1, 0, 0, 0);
+    sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    if (n <= 0)
+        return false;
+    /* pid (name) state ...; the number of threads is the 18th field after the name. */
+    while (n > 0 && text[n - 1] != ')')
+        n--;
+    const char *at = text + n;
+    text[sizeof text - 1] = '\0';
+    if (at[0] != ' ' || at[1] != 'Z')
+        return false;
+    for (int field = 3; field < 20 && *at != '\0'; field++) {
+        at++;
+        while (*at != ' ' && *at != '\0')
+            at++;
+    }
+    return at[0] == ' ' && at[1] <= '2' && at[2] == ' ';
 }
 
 unsigned os_current_cpu(void)

@@ -11,8 +11,8 @@
 #include "os/os.h"
 #include "rcs/hot.h"
 
-struct heap *heap_of_cid[SLOT_MAX];
-unsigned slot_count;
+struct heap *heap_of_cid[SLOT_MAX + 1];
+unsigned slot_count, slot_nobody;
 enum sync_mode sync_mode = sync_cpu;
 enum rcs_verdict rcs_verdict = rcs_not_asked;
 struct hot hot;
@@ -78,8 +78,9 @@ void rcs_start(enum sync_mode wanted, struct heap *empty)
     slot_count = os_cpu_limit();
     if (slot_count > SLOT_MAX)
         slot_count = SLOT_MAX;
-    for (unsigned slot = 0; slot < slot_count; slot++)
+    for (unsigned slot = 0; slot <= slot_count; slot++)
         heap_of_cid[slot] = empty;
+    slot_nobody = slot_count;
     rcs_verdict = probe(wanted, empty);
     if (rcs_verdict == rcs_usable)
         sync_mode = sync_rcs;

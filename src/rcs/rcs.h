@@ -43,8 +43,10 @@ enum rcs_verdict {
 
 /* Which heap each cid (or cpu, or hash) uses now; `slot_count` entries.  Never NULL after rcs_start. */
 #define SLOT_MAX 8192
-extern struct heap *heap_of_cid[SLOT_MAX];
+extern struct heap *heap_of_cid[SLOT_MAX + 1];
 extern unsigned slot_count;
+/* One more entry, always empty: the cid of threads that own no heap, where every section finds itself "moved". */
+extern unsigned slot_nobody;
 extern enum sync_mode sync_mode;
 extern enum rcs_verdict rcs_verdict;
 

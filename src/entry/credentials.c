@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Calls that must see a process of only its own threads.  libc changes the credentials of every thread it knows of, and
+ * it does not know of the manager: a manager left running would keep the old ones.  unshare and setns refuse some
+ * namespaces to a process with a second thread.  So each parks the manager first and lets it be started anew
+ * afterwards.  Raw system calls pass us by; programs that make them call sutler_manager_park().
+ *
+ * Only in the shared library: a static program's libc cannot be put behind these.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <grp.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "manager/manager.h"
+
+/* Declares `name` as exported, looks up the next definition, and calls it with the manager parked. */
+#define PARKED(name, parameters, arguments)                                                                            \
+    EXPORT int name parameters;                                                                                        \
+    EXPORT int name parameters                                                                                         \
+    {                                                                                                                  \
+        int(*next) parameters = (int(*) parameters)dlsym(RTLD_NEXT, #name);                                            \
+        if (next == NULL) {                                                                                            \
+            errno = ENOSYS;                                                                                            \
+            return -1;                                                                                                 \
+        }                                                                                                              \
+        manager_park();                                                                                                \
+        int result = next arguments;                                                                                   \
+        manager_resume();                                                                                              \
+        return result;                                                                                                 \
+    }
+
+PARKED(setuid, (uid_t uid), (uid))
+PARKED(seteuid, (uid_t uid), (uid))
+PARKED(setreuid, (uid_t real, uid_t effective), (real, effective))
+PARKED(setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved))
+PARKED(setgid, (gid_t gid), (gid))
+PARKED(setegid, (gid_t gid), (gid))
+PARKED(setregid, (gid_t real, gid_t effective), (real, effective))
+PARKED(setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved))
+PARKED(setgroups, (size_t count, const gid_t *groups), (count, groups))
+PARKED(initgroups, (const char *user, gid_t group), (user, group))
+PARKED(capset, (void *header, const void *data), (header, data))
+PARKED(unshare, (int flags), (flags))
+PARKED(setns, (int fd, int type), (fd, type))
+
+/* Those operations that change what the process may do. */
+static bool concerns_all_threads(int operation)
+{
+    switch (operation) {
+    case PR_SET_SECCOMP:
+    case PR_SET_NO_NEW_PRIVS:
+    case PR_SET_SECUREBITS:
+    case PR_CAPBSET_DROP:
+    case PR_CAP_AMBIENT:
+    case PR_SET_KEEPCAPS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+EXPORT int prctl(int operation, ...)
+{
+    unsigned long argument[4];
+    va_list list;
+    va_start(list, operation);
+    for (int i = 0; i < 4; i++)
+        argument[i] = va_arg(list, unsigned long);
+    va_end(list);
+    int (*next)(int, ...) = (int (*)(int, ...))dlsym(RTLD_NEXT, "prctl");
+    if (next == NULL) {
+        errno = ENOSYS;
+        return -1;
+    }
+    bool park = concerns_all_threads(operation);
+    if (park)
+        manager_park();
+    int result = next(operation, argument[0], argument[1], argument[2], argument[3]);
+    if (park)
+        manager_resume();
+    return result;
+}
