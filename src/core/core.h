@@ -44,7 +44,20 @@ void slow_leave(void);
 
 /* ---- blocks by address (lookup.c) ---- */
 
-enum block_kind { block_invalid, block_superblock, block_large, block_mapping, block_emergency, block_quarantined };
+enum block_kind {
+    block_invalid,
+    block_free, /* memory of ours that holds no block: most likely one that was freed */
+    block_superblock,
+    block_large,
+    block_mapping,
+    block_emergency,
+    block_quarantined
+};
+
+static inline bool block_is_valid(enum block_kind kind)
+{
+    return kind > block_free;
+}
 
 struct block {
     enum block_kind kind;
@@ -58,6 +71,8 @@ struct block block_find(const void *p);
 
 /* "sutler: FUNCTION(): invalid pointer P (reason)"; aborts unless SUTLER_ON_ERROR=report. */
 void report_invalid(const char *function, const void *p, const char *reason);
+/* The line for a block that is not valid. */
+void report_block(const char *function, const void *p, struct block block);
 void report_double_free(const char *function, const void *p);
 
 /* ---- allocation in C, for everything but the two fast paths ---- */

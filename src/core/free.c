@@ -133,7 +133,8 @@ NOINLINE void free_slow(void *p)
         /* Else a signal handler frees a large block while this thread's slow path holds the locks: it is lost. */
         return;
     case block_invalid:
-        report_invalid("free", p, block.reason);
+    case block_free:
+        report_block("free", p, block);
         return;
     }
 }

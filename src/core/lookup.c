@@ -29,6 +29,18 @@ static struct block in_superblock(struct superblock *s, const void *p)
     return (struct block){.kind = block_superblock, .superblock = s, .bytes = s->block_bytes};
 }
 
+/* `p` lies in a slice that is not the first of anything: inside a large block, or in free memory, where large blocks that
+ * were freed may have been merged.  Only errors come here, so the search may take its time. */
+static struct block inside_span(const struct superblock *s, const void *p)
+{
+    const struct superblock *first = s;
+    while (first > hot.descriptors && first->kind == slice_unknown)
+        first--;
+    if (first->kind == slice_large && (size_t)(s - first) < first->span_slices)
+        return invalid(not_start);
+    return (uintptr_t)p % SLICE_BYTES == 0 ? (struct block){.kind = block_free} : invalid(not_ours);
+}
+
 struct block block_find(const void *p)
 {
     if (!core_ready())
@@ -55,10 +67,8 @@ struct block block_find(const void *p)
         return (struct block){.kind = block_large, .bytes = large_span_bytes(p)};
     case slice_emergency:
         return (struct block){.kind = block_emergency, .bytes = emergency_bytes(p)};
-    case slice_free:
-        return invalid((uintptr_t)p % SLICE_BYTES == 0 ? "block is already free" : not_start);
     default:
-        return invalid(not_start);
+        return inside_span(s, p);
     }
 }
 
@@ -80,6 +90,14 @@ COLD void report_invalid(const char *function, const void *p, const char *reason
     line_text(&line, reason);
     line_text(&line, ")\n");
     finish(&line);
+}
+
+COLD void report_block(const char *function, const void *p, struct block block)
+{
+    if (block.kind == block_free)
+        report_double_free(function, p);
+    else
+        report_invalid(function, p, block.reason);
 }
 
 COLD void report_double_free(const char *function, const void *p)

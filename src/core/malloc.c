@@ -17,9 +17,12 @@
 #include "heap/large.h"
 #include "heap/purge.h"
 #include "manager/manager.h"
+#include "os/os.h"
 
 /* Rounds of refilling and popping before sections are given up on. */
 #define TRIES_MAX 32
+/* Looks into other heaps before giving up; their locks may be held. */
+#define SCRAPES_MAX 8
 
 /* Pops under the heap's lock: the lock modes. */
 static void *pop_locked(struct heap *h, unsigned c)
@@ -73,14 +76,39 @@ static void *take_by_section(unsigned c)
     return block;
 }
 
+static void *take(unsigned c)
+{
+    return sync_mode == sync_rcs ? take_by_section(c) : take_locked(c);
+}
+
+/* There is no fresh memory: what lies free in other heaps, and what can be made of it. */
+static COLD void *take_last_resort(unsigned c)
+{
+    heap_purge(purge_everything, NULL);
+    void *block = take(c);
+    for (int i = 0; block == NULL && i < SCRAPES_MAX; i++) {
+        struct heap *h = heap_here();
+        if (h == NULL)
+            return NULL;
+        lock_take(&h->lock);
+        bool found = heap_scrape(h, c);
+        lock_release(&h->lock);
+        if (found)
+            block = take(c);
+        else
+            os_yield(); /* its lock was held, or there is none */
+    }
+    return block;
+}
+
 /* A block of class `c`, or NULL without memory. */
 static void *take_slow(unsigned c)
 {
     if (!slow_enter())
         return emergency_take(size_class[c].bytes, BLOCK_ALIGNMENT);
-    void *block = sync_mode == sync_rcs ? take_by_section(c) : take_locked(c);
-    if (unlikely(block == NULL) && heap_purge(purge_everything, NULL) > 0)
-        block = sync_mode == sync_rcs ? take_by_section(c) : take_locked(c);
+    void *block = take(c);
+    if (unlikely(block == NULL))
+        block = take_last_resort(c);
     slow_leave();
     manager_notice();
     return block;

@@ -25,8 +25,8 @@ EXPORT void *realloc(void *p, size_t size)
         return NULL;
     }
     struct block old = block_find(p);
-    if (unlikely(old.kind == block_invalid)) {
-        report_invalid("realloc", p, old.reason);
+    if (unlikely(!block_is_valid(old.kind))) {
+        report_block("realloc", p, old);
         errno = EINVAL;
         return NULL;
     }

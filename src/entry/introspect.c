@@ -20,8 +20,8 @@ EXPORT size_t malloc_usable_size(void *p)
     if (p == NULL)
         return 0;
     struct block block = block_find(p);
-    if (unlikely(block.kind == block_invalid))
-        report_invalid("malloc_usable_size", p, block.reason);
+    if (unlikely(!block_is_valid(block.kind)))
+        report_block("malloc_usable_size", p, block);
     return block.bytes;
 }
 

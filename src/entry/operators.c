@@ -31,37 +31,27 @@ static _Noreturn COLD void throw_bad_alloc(void)
     abort();
 }
 
-static COLD void *new_retry(size_t size, size_t alignment, bool throws)
+static inline void *new_any(size_t size, size_t alignment)
 {
     bool zero;
-    while (made_room()) {
-        void *block = allocate(size, alignment, &zero);
-        if (block != NULL)
-            return block;
-    }
-    if (throws)
-        throw_bad_alloc();
-    return NULL;
-}
-
-static inline void *new_any(size_t size, size_t alignment, bool throws)
-{
-    bool zero;
-    void *block = allocate(size, alignment, &zero);
-    return likely(block != NULL) ? block : new_retry(size, alignment, throws);
+    void *block;
+    while (unlikely((block = allocate(size, alignment, &zero)) == NULL))
+        if (!made_room())
+            throw_bad_alloc();
+    return block;
 }
 
 void *new_medium(size_t size)
 {
-    return new_any(size, BLOCK_ALIGNMENT, true);
+    return new_any(size, BLOCK_ALIGNMENT);
 }
 
 void *new_slow(size_t c)
 {
-    return new_any(size_class[c].bytes, BLOCK_ALIGNMENT, true);
+    return new_any(size_class[c].bytes, BLOCK_ALIGNMENT);
 }
 
-/* std::nothrow_t and std::align_val_t arrive as a reference and a size. */
+/* std::align_val_t arrives as a size.  The nothrow forms are in nothrow.c. */
 #define OPERATOR(name, parameters, expression)                                                                         \
     EXPORT void *name parameters;                                                                                      \
     EXPORT void *name parameters                                                                                       \
@@ -69,16 +59,10 @@ void *new_slow(size_t c)
         return expression;                                                                                             \
     }
 
-OPERATOR(_ZnwmRKSt9nothrow_t, (size_t size, const void *tag), ((void)tag, new_any(size, BLOCK_ALIGNMENT, false)))
-OPERATOR(_ZnamRKSt9nothrow_t, (size_t size, const void *tag), ((void)tag, new_any(size, BLOCK_ALIGNMENT, false)))
-OPERATOR(_ZnwmSt11align_val_t, (size_t size, size_t alignment), new_any(size, alignment, true))
-OPERATOR(_ZnamSt11align_val_t, (size_t size, size_t alignment), new_any(size, alignment, true))
-OPERATOR(_ZnwmSt11align_val_tRKSt9nothrow_t, (size_t size, size_t alignment, const void *tag),
-         ((void)tag, new_any(size, alignment, false)))
-OPERATOR(_ZnamSt11align_val_tRKSt9nothrow_t, (size_t size, size_t alignment, const void *tag),
-         ((void)tag, new_any(size, alignment, false)))
+OPERATOR(_ZnwmSt11align_val_t, (size_t size, size_t alignment), new_any(size, alignment))
+OPERATOR(_ZnamSt11align_val_t, (size_t size, size_t alignment), new_any(size, alignment))
 
 #if !defined(__x86_64__) /* elsewhere in hot_x86_64.S */
-OPERATOR(_Znwm, (size_t size), new_any(size, BLOCK_ALIGNMENT, true))
-OPERATOR(_Znam, (size_t size), new_any(size, BLOCK_ALIGNMENT, true))
+OPERATOR(_Znwm, (size_t size), new_any(size, BLOCK_ALIGNMENT))
+OPERATOR(_Znam, (size_t size), new_any(size, BLOCK_ALIGNMENT))
 #endif

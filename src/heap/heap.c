@@ -114,6 +114,15 @@ void heap_list_remove(struct heap *h, struct superblock *s)
     s->next = s->prev = SLICE_NONE;
 }
 
+void heap_take_offline(struct heap *h, struct superblock *s)
+{
+    if (h->active[s->class] == s)
+        __atomic_store_n(&h->active[s->class], &empty_superblock, __ATOMIC_RELEASE);
+    else if (s->group != group_none)
+        heap_list_remove(h, s);
+    __atomic_store_n(&s->owner, NULL, __ATOMIC_RELEASE);
+}
+
 static bool has_room(const struct superblock *s)
 {
     return superblock_word(s) != 0 || s->uncarved != 0 || word_count(atomic_load(&s->x_remote)) != 0;

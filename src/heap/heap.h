@@ -72,6 +72,9 @@ void heap_list_remove(struct heap *h, struct superblock *s);
  * one of the nearly full that has room; NULL if there is none. */
 struct superblock *heap_take_fullest(struct heap *h, unsigned c);
 
+/* Unlinks a superblock of `h`, active or listed, and takes its owner away; after an rcs_fence() it is exclusive. */
+void heap_take_offline(struct heap *h, struct superblock *s);
+
 /* ---- mailbox ---- */
 /* Has `h` settle `s` later.  No lock needed; async-signal-safe. */
 void heap_post(struct heap *h, struct superblock *s);
@@ -101,8 +104,11 @@ void global_adopt(struct superblock *s);
 struct superblock *global_take(unsigned c);
 
 /* ---- other cids' heaps (takeover.c) ---- */
-/* Makes a superblock of a quiet heap exclusive: it has class `c` and room.  NULL if there is none. */
-struct superblock *heap_steal(struct heap *h, unsigned c);
+/* Makes a superblock of another heap exclusive: it has class `c` and room.  From quiet heaps only, unless `any`.  NULL if
+ * there is none. */
+struct superblock *heap_steal(struct heap *h, unsigned c, bool any);
+/* For when there is no memory: brings a superblock of class `c` with room to `h` from whichever heap has one. */
+bool heap_scrape(struct heap *h, unsigned c);
 /* The caller's slow path finds itself on heap `h`: if it has left another heap that nobody else uses, that one is brought
  * along.  Returns the caller's heap.  No lock held. */
 struct heap *heap_follow(struct heap *h);

@@ -9,7 +9,7 @@ static _Atomic size_t span_blocks, span_bytes;
 
 static void *span_block_take(size_t size, size_t alignment, bool *zero)
 {
-    size_t slices = slices_for(size);
+    size_t slices = max_size(1, slices_for(size)); /* no bytes, aligned: still an address of its own */
     uint32_t first;
     if (!span_take(slices, max_size(1, alignment >> SLICE_SHIFT), &first))
         return NULL;

@@ -154,7 +154,7 @@ static uintptr_t map_aligned(size_t bytes, size_t alignment)
 
 void *mapping_take(size_t size, size_t alignment, bool *zero)
 {
-    size_t bytes = align_up(size, os_page_bytes);
+    size_t bytes = align_up(max_size(size, 1), os_page_bytes);
     if (bytes < size)
         return NULL;
     lock_take(&mapping_lock);

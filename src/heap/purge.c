@@ -58,11 +58,7 @@ static bool take_offline(struct heap *h, struct superblock *s)
     bool taken = false;
     lock_take(&h->lock);
     if (s->kind == slice_superblock && superblock_owner(s) == h) {
-        if (h->active[s->class] == s)
-            __atomic_store_n(&h->active[s->class], &empty_superblock, __ATOMIC_RELEASE);
-        else if (s->group != group_none)
-            heap_list_remove(h, s);
-        __atomic_store_n(&s->owner, NULL, __ATOMIC_RELEASE);
+        heap_take_offline(h, s);
         taken = true;
     }
     lock_release(&h->lock);

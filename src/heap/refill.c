@@ -55,7 +55,7 @@ struct superblock *heap_acquire(struct heap *h, unsigned c)
 {
     struct superblock *s = global_take(c);
     if (s == NULL)
-        s = heap_steal(h, c);
+        s = heap_steal(h, c, false);
     if (s == NULL)
         s = fresh(c);
     return s;

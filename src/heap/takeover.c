@@ -15,6 +15,10 @@
 #include "os/os.h"
 
 #define QUIET_NS 50000u
+/* A heap merged into another has to begin anew if somebody was on it after all: be surer. */
+#define QUIET_FOR_MERGE_NS 1000000u
+/* Superblocks moved in one merge: the lock is held meanwhile. */
+#define MERGE_MAX 256u
 /* Remote frees between two looks at the clock. */
 #define LOOK_EVERY 64u
 /* How long a heap that was left is watched: some microseconds. */
@@ -45,7 +49,7 @@ static uint64_t pulse_of(const struct heap *h)
 }
 
 /* Several threads may look at once; a mixed-up answer is only a wrong guess. */
-static bool is_quiet(struct heap *h)
+static bool is_quiet(struct heap *h, uint64_t for_ns)
 {
     uint64_t now = os_now_ns(), pulse = pulse_of(h);
     if (pulse != __atomic_load_n(&h->pulse, __ATOMIC_RELAXED)) {
@@ -53,7 +57,7 @@ static bool is_quiet(struct heap *h)
         __atomic_store_n(&h->pulse_since_ns, now, __ATOMIC_RELAXED);
         return false;
     }
-    return now - __atomic_load_n(&h->pulse_since_ns, __ATOMIC_RELAXED) >= QUIET_NS;
+    return now - __atomic_load_n(&h->pulse_since_ns, __ATOMIC_RELAXED) >= for_ns;
 }
 
 static bool lists_any(const struct heap *h, unsigned c)
@@ -61,12 +65,12 @@ static bool lists_any(const struct heap *h, unsigned c)
     return __atomic_load_n(&h->class[c].listed, __ATOMIC_RELAXED) != 0;
 }
 
-struct superblock *heap_steal(struct heap *h, unsigned c)
+struct superblock *heap_steal(struct heap *h, unsigned c, bool any)
 {
     unsigned total = atomic_load_explicit(&heap_total, memory_order_acquire);
     for (unsigned i = 0; i < total; i++) {
         struct heap *other = heap_list[i];
-        if (other == h || !lists_any(other, c) || !is_quiet(other) || !lock_try(&other->lock))
+        if (other == h || !lists_any(other, c) || (!any && !is_quiet(other, QUIET_NS)) || !lock_try(&other->lock))
             continue;
         struct superblock *s = heap_take_fullest(other, c);
         if (s != NULL) {
@@ -78,6 +82,14 @@ struct superblock *heap_steal(struct heap *h, unsigned c)
             return s;
     }
     return NULL;
+}
+
+bool heap_scrape(struct heap *h, unsigned c)
+{
+    struct superblock *s = heap_steal(h, c, true);
+    if (s != NULL)
+        heap_settle(h, s);
+    return s != NULL;
 }
 
 static void exchange(struct heap *h, struct heap *other)
@@ -105,23 +117,77 @@ static bool is_still(const struct heap *h)
     return pulse_of(h) == before;
 }
 
+static unsigned superblocks_of(const struct heap *h)
+{
+    unsigned count = 0;
+    for (unsigned c = 0; c < CLASS_COUNT; c++)
+        count += __atomic_load_n(&h->class[c].listed, __ATOMIC_RELAXED) + (h->active[c] != &empty_superblock);
+    return count;
+}
+
 struct heap *heap_follow(struct heap *h)
 {
     struct heap *last = last_heap;
     last_heap = h;
-    if (last == NULL || last == h || sync_mode != sync_rcs || !is_still(last))
+    if (last == NULL || last == h || sync_mode != sync_rcs ||
+        superblocks_of(last) < superblocks_of(h) || !is_still(last))
         return h;
     exchange(h, last);
     return last_heap = heap_here();
 }
 
+static void chain_offline(struct heap *h, struct superblock *s, uint32_t *chain)
+{
+    heap_take_offline(h, s);
+    s->next = *chain;
+    *chain = slice_of_descriptor(s);
+}
+
+/* Takes up to MERGE_MAX superblocks (of each class at least one) offline, chained through `next`. */
+static uint32_t take_many_offline(struct heap *h)
+{
+    uint32_t chain = SLICE_NONE;
+    unsigned left = MERGE_MAX;
+    for (unsigned c = 0; c < CLASS_COUNT; c++) {
+        if (h->active[c] != &empty_superblock)
+            chain_offline(h, h->active[c], &chain);
+        for (enum group g = group_nearly_full; g < group_count; g++)
+            for (; h->class[c].head[g] != 0 && left > 0; left--)
+                chain_offline(h, descriptor_of_slice(h->class[c].head[g] - 1), &chain);
+    }
+    return chain;
+}
+
+/* Everything `other` has becomes this heap's. */
+static void merge(struct heap *h, struct heap *other)
+{
+    lock_take(&h->lock);
+    if (lock_try(&other->lock)) {
+        uint32_t chain = take_many_offline(other);
+        lock_release(&other->lock);
+        rcs_fence();
+        while (chain != SLICE_NONE) {
+            struct superblock *s = descriptor_of_slice(chain);
+            chain = s->next;
+            s->next = SLICE_NONE;
+            heap_settle(h, s);
+        }
+        atomic_fetch_add_explicit(&takeover_count, 1, memory_order_relaxed);
+    }
+    lock_release(&h->lock);
+}
+
+/* The larger of the two heaps is where most of the thread's blocks are: it goes there, or the smaller one comes to it.
+ * Exchanging whatever the sizes would leave a thread between two heaps, freeing remotely for ever. */
 static void take_over_if_quiet(struct heap *h, struct heap *other)
 {
-    if (is_quiet(other)) {
-        /* Whoever is on the other cid gets this heap for it; give it time before it may ask for its own back. */
-        __atomic_store_n(&h->pulse, 0, __ATOMIC_RELAXED);
+    bool larger = superblocks_of(other) > superblocks_of(h);
+    if (!is_quiet(other, larger ? QUIET_NS : QUIET_FOR_MERGE_NS))
+        return;
+    if (larger)
         exchange(h, other);
-    }
+    else
+        merge(h, other);
 }
 
 void heap_consider_takeover(struct heap *h, struct heap *other)

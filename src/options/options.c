@@ -55,21 +55,49 @@ enum option option_find(const char *name)
     return (enum option)o;
 }
 
+/* At most this much of what the user wrote is repeated. */
+#define ECHO_MAX 60
+
+static void line_part(struct line *line, const char *text, size_t length)
+{
+    char part[ECHO_MAX + 4] = {0};
+    for (size_t i = 0; i < length && i < ECHO_MAX; i++)
+        part[i] = text[i];
+    if (length > ECHO_MAX)
+        part[ECHO_MAX] = part[ECHO_MAX + 1] = part[ECHO_MAX + 2] = '.';
+    line_text(line, part);
+}
+
+/* "a, b or c" from "a,b,c". */
+static void line_choices(struct line *line, const char *choices)
+{
+    for (;;) {
+        size_t n = 0, next = 0;
+        while (choices[n] != ',' && choices[n] != '\0')
+            n++;
+        line_part(line, choices, n);
+        if (choices[n] == '\0')
+            return;
+        choices += n + 1;
+        while (choices[next] != ',' && choices[next] != '\0')
+            next++;
+        line_text(line, choices[next] == '\0' ? " or " : ", ");
+    }
+}
+
 static void warn(const char *entry, size_t name_length, const char *choices)
 {
     struct line line = LINE_EMPTY;
-    char name[64] = {0};
-    for (size_t i = 0; i < name_length && i < sizeof name - 1; i++)
-        name[i] = entry[i];
     line_text(&line, "sutler: ");
-    line_text(&line, name);
+    line_part(&line, entry, name_length);
     if (choices == NULL) {
         line_text(&line, ": unknown option; ignored\n");
     } else {
+        const char *value = entry + name_length + 1;
         line_text(&line, ": unknown value '");
-        line_text(&line, entry + name_length + 1);
-        line_text(&line, "' (one of ");
-        line_text(&line, choices);
+        line_part(&line, value, text_length(value));
+        line_text(&line, "' (");
+        line_choices(&line, choices);
         line_text(&line, "); ignored\n");
     }
     line_flush(&line, 2);

@@ -72,6 +72,8 @@ unsigned os_cpu_limit(void);
 /* Cpu the caller runs on at this moment; 0 if the system does not tell. */
 unsigned os_current_cpu(void);
 
+void os_yield(void);
+
 /* How many cpus the caller may run on. */
 unsigned os_cpus_allowed(void);
 

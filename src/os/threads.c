@@ -32,6 +32,11 @@ unsigned os_cpu_limit(void)
     return sys_failed(bytes) || bytes == 0 ? 64 : (unsigned)align_up((size_t)bytes * 8, 64);
 }
 
+void os_yield(void)
+{
+    sys_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+}
+
 unsigned os_cpus_allowed(void)
 {
     unsigned long mask[1024] = {0};

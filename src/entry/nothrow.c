@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * operator new (nothrow): NULL where the others throw.  Without memory it must call the new_handler and swallow what that
+ * throws, which C cannot: then the C++ library's own nothrow form is called, which does it around our operator new.
+ *
+ * Only in the shared library: in a static program the C++ library's form is the one that is linked.
+ */
+#include <dlfcn.h>
+
+#include "core/core.h"
+
+/* std::nothrow_t arrives as a reference, std::align_val_t as a size. */
+#define NOTHROW(name, alignment, parameters, arguments)                                                                \
+    EXPORT void *name parameters;                                                                                      \
+    EXPORT void *name parameters                                                                                       \
+    {                                                                                                                  \
+        bool zero;                                                                                                     \
+        void *block = allocate(size, alignment, &zero);                                                                \
+        if (likely(block != NULL))                                                                                     \
+            return block;                                                                                              \
+        void *(*next) parameters = (void *(*)parameters)dlsym(RTLD_NEXT, #name);                                       \
+        return next != NULL ? next arguments : NULL;                                                                   \
+    }
+
+NOTHROW(_ZnwmRKSt9nothrow_t, BLOCK_ALIGNMENT, (size_t size, const void *tag), (size, tag))
+NOTHROW(_ZnamRKSt9nothrow_t, BLOCK_ALIGNMENT, (size_t size, const void *tag), (size, tag))
+NOTHROW(_ZnwmSt11align_val_tRKSt9nothrow_t, align, (size_t size, size_t align, const void *tag), (size, align, tag))
+NOTHROW(_ZnamSt11align_val_tRKSt9nothrow_t, align, (size_t size, size_t align, const void *tag), (size, align, tag))

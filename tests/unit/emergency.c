@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Malloc in a signal handler that interrupted the allocator's own slow path: it must not wait for locks its own thread
+ * may hold, so it gets emergency blocks, and what it frees goes to remote lists.  The handler's situation is made by
+ * slow_enter(), with the locks really held.
+ */
+#include "heap/emergency.h"
+
+#include <malloc.h>
+#include <pthread.h>
+
+#include "heap/large.h"
+#include "heap/span.h"
+#include "inspect.h"
+#include "unit.h"
+
+static bool is_emergency(const void *p)
+{
+    return window_contains(p) && descriptor_of(p)->kind == slice_emergency;
+}
+
+/* From here to leave() this thread is "inside a slow path", holding everything there is to hold. */
+static void interrupt_slow_path(void)
+{
+    EXPECT(slow_enter());
+    lock_take(&binding_lock);
+    for (unsigned i = 0; i < heap_total; i++)
+        lock_take(&heap_list[i]->lock);
+    lock_take(&global_heap.lock);
+    lock_take(&span_lock);
+    lock_take(&mapping_lock);
+}
+
+static void leave(void)
+{
+    lock_release(&mapping_lock);
+    lock_release(&span_lock);
+    lock_release(&global_heap.lock);
+    for (unsigned i = heap_total; i-- > 0;)
+        lock_release(&heap_list[i]->lock);
+    lock_release(&binding_lock);
+    slow_leave();
+}
+
+/* Until the active list of the class is empty, so that the next malloc cannot be served by the fast path. */
+static unsigned use_up(unsigned c, void **block, unsigned most)
+{
+    unsigned n = 0;
+    do {
+        EXPECT(n < most);
+        EXPECT((block[n++] = malloc(size_class[c].bytes)) != NULL);
+    } while (heap_here()->active[c]->word != 0);
+    return n;
+}
+
+static void a_handler_allocates(void)
+{
+    unsigned c = size_class_of(1000);
+    static void *held[5000];
+    unsigned n = use_up(c, held, ARRAY_LEN(held));
+    interrupt_slow_path();
+    char *a = malloc(1000), *b = calloc(10, 100), *d = aligned_alloc(512, 4000), *e = malloc(70000);
+    EXPECT(a != NULL && b != NULL && d != NULL && e != NULL);
+    EXPECT(is_emergency(a) && is_emergency(b) && is_emergency(e));
+    EXPECT((uintptr_t)d % 512 == 0 && (uintptr_t)a % BLOCK_ALIGNMENT == 0);
+    EXPECT(malloc_usable_size(a) >= 1000 && malloc_usable_size(b) >= 1000 && malloc_usable_size(e) >= 70000);
+    for (int i = 0; i < 1000; i++)
+        EXPECT_EQ(b[i], 0);
+    memset(a, 1, 1000);
+    memset(b, 2, 1000);
+    memset(d, 3, 4000);
+    memset(e, 4, 70000);
+    a = realloc(a, 3000); /* grows among emergency blocks */
+    EXPECT(a != NULL && is_emergency(a));
+    for (int i = 0; i < 1000; i++)
+        EXPECT_EQ(a[i], 1);
+    free(NULL);
+    free(b);
+    leave();
+    EXPECT(d[3999] == 3 && e[69999] == 4);
+    a = realloc(a, 10000); /* outside again it moves to the heap */
+    EXPECT(a != NULL && !is_emergency(a));
+    for (int i = 0; i < 1000; i++)
+        EXPECT_EQ(a[i], 1);
+    free(a);
+    free(d);
+    free(e);
+    while (n > 0)
+        free(held[--n]);
+    EXPECT_EQ(class_inspect(c).live, 0);
+    expect_heaps_sound();
+}
+
+/* Frees of ordinary blocks from there: none may be lost, whichever way each has to go. */
+static void a_handler_frees(size_t size)
+{
+    unsigned c = size_class_of(size);
+    static void *block[20000];
+    const unsigned count = 3u * size_class[c].blocks;
+    size_t before = class_inspect(c).live;
+    for (unsigned i = 0; i < count; i++)
+        EXPECT((block[i] = malloc(size)) != NULL);
+    interrupt_slow_path();
+    for (unsigned i = 0; i < count; i++)
+        free(block[i]);
+    leave();
+    EXPECT_EQ(class_inspect(c).live, before);
+    struct heap *h = heap_here();
+    lock_take(&h->lock);
+    heap_drain(h);
+    lock_release(&h->lock);
+    expect_heaps_sound();
+}
+
+static void a_handler_reallocs(void)
+{
+    char *small = malloc(200), *span = malloc(300000), *mapping = malloc((size_t)20 << 20);
+    EXPECT(small != NULL && span != NULL && mapping != NULL);
+    memset(small, 7, 200);
+    memset(span, 8, 300000);
+    memset(mapping, 9, 100000);
+    interrupt_slow_path();
+    small = realloc(small, 9000);
+    EXPECT(small != NULL && small[199] == 7);
+    char *moved = realloc(span, 2000000); /* more than there is for emergencies: fails, the block is as it was */
+    EXPECT(moved == NULL && errno == ENOMEM);
+    span = realloc(span, 1000);
+    EXPECT(span != NULL && span[0] == 8 && span[999] == 8);
+    leave();
+    free(small);
+    free(span);
+    free(mapping);
+    expect_heaps_sound();
+}
+
+/* A mapping of its own cannot be looked up without the lock.  Refusing is right; a block without its bytes is not. */
+static void a_handler_reallocs_a_mapping(void)
+{
+    char *mapping = malloc((size_t)20 << 20);
+    EXPECT(mapping != NULL);
+    memset(mapping, 9, 100000);
+    interrupt_slow_path();
+    char *moved = realloc(mapping, 5000);
+    leave();
+    if (moved == NULL)
+        moved = mapping;
+    for (int i = 0; i < 5000; i++)
+        EXPECT_MSG(moved[i] == 9, "realloc of a mapping in a signal handler lost byte %d", i);
+    free(moved);
+}
+
+/* All are back: the space starts over.  Used up: NULL and ENOMEM, and what was handed out is whole. */
+static void the_space_is_used_again(void)
+{
+    static char *block[5000];
+    void *first = emergency_take(100, 16);
+    EXPECT(first != NULL);
+    emergency_give(first);
+    for (int round = 0; round < 3; round++) {
+        size_t n = 0, size = 16u + 300u * (size_t)round;
+        while ((block[n] = emergency_take(size, 16)) != NULL) {
+            memset(block[n], (int)n, size);
+            EXPECT(emergency_bytes(block[n]) >= size);
+            EXPECT(++n < ARRAY_LEN(block) || round == 0);
+            if (n == ARRAY_LEN(block))
+                break;
+        }
+        EXPECT(n > 300);
+        for (size_t i = 0; i < n; i++)
+            for (size_t k = 0; k < size; k++)
+                EXPECT_EQ(block[i][k], (char)i);
+        for (size_t i = 0; i < n; i++)
+            emergency_give(block[i]);
+        void *again = emergency_take(100, 16);
+        EXPECT(again == first);
+        emergency_give(again);
+    }
+    EXPECT(emergency_take(SIZE_MAX, 16) == NULL);
+    EXPECT(emergency_take(SIZE_MAX - 100, 16) == NULL);
+    EXPECT(emergency_take((size_t)10 << 20, 16) == NULL);
+    EXPECT(emergency_take(16, (size_t)1 << 20) == NULL);
+    interrupt_slow_path();
+    errno = 0;
+    void *p = malloc((size_t)1 << 30);
+    EXPECT(p == NULL && errno == ENOMEM);
+    leave();
+}
+
+/* Handlers of several threads at once. */
+static void *as_several_handlers(void *seed)
+{
+    struct rng rng = {(uintptr_t)seed};
+    EXPECT(slow_enter());
+    for (int round = 0; round < 20000; round++) {
+        struct {
+            char *block;
+            size_t size;
+        } held[4];
+        size_t n = 1 + rng_below(&rng, 4);
+        for (size_t i = 0; i < n; i++) {
+            held[i].size = 1 + rng_below(&rng, 500);
+            size_t alignment = 16ul << rng_below(&rng, 4);
+            held[i].block = emergency_take(held[i].size, alignment);
+            if (held[i].block == NULL)
+                continue;
+            EXPECT_EQ((uintptr_t)held[i].block % alignment, 0);
+            memset(held[i].block, (int)(uintptr_t)seed + (int)i, held[i].size);
+        }
+        for (size_t i = 0; i < n; i++)
+            if (held[i].block != NULL) {
+                for (size_t k = 0; k < held[i].size; k++)
+                    EXPECT_EQ(held[i].block[k], (char)((int)(uintptr_t)seed + (int)i));
+                free(held[i].block);
+            }
+    }
+    slow_leave();
+    return NULL;
+}
+
+static void several_at_once(void)
+{
+    pthread_t thread[4];
+    void *first = emergency_take(64, 16);
+    emergency_give(first);
+    for (uintptr_t i = 0; i < 4; i++)
+        EXPECT_EQ(pthread_create(&thread[i], NULL, as_several_handlers, (void *)(i * 10 + 1)), 0);
+    for (int i = 0; i < 4; i++)
+        EXPECT_EQ(pthread_join(thread[i], NULL), 0);
+    void *again = emergency_take(64, 16);
+    EXPECT(again == first); /* every block came back */
+    emergency_give(again);
+}
+
+int main(void)
+{
+    unit_print_mode();
+    unit_watchdog(60);
+    a_handler_allocates();
+    a_handler_frees(48);
+    a_handler_frees(1000);
+    a_handler_frees(20000);
+    a_handler_reallocs();
+    the_space_is_used_again();
+    several_at_once();
+    a_handler_reallocs_a_mapping();
+    return 0;
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a heap has too much of goes to the global heap or back to the spans, and comes from there again, fullest first:
+ * the mechanism behind the bound on blowup.
+ */
+#include "heap/span.h"
+#include "inspect.h"
+#include "unit.h"
+
+#define SURPLUS_FLOOR 4u
+
+static size_t bound(const struct heap *h, unsigned c)
+{
+    return max_size(SURPLUS_FLOOR, h->class[c].listed / 4);
+}
+
+static void settle(struct heap *h, struct superblock *s)
+{
+    lock_take(&h->lock);
+    heap_settle(h, s);
+    lock_release(&h->lock);
+}
+
+/* An exclusive superblock with `live` blocks in use, which are appended to `block`. */
+static struct superblock *with_live(unsigned c, unsigned live, void **block, unsigned *held)
+{
+    struct superblock *s = test_superblock_new(c);
+    test_carve_all(s);
+    for (unsigned i = 0; i < live; i++)
+        block[(*held)++] = test_take(s);
+    return s;
+}
+
+static size_t superblocks_of(const struct heap *h, unsigned c)
+{
+    size_t n = 0;
+    for (uint32_t slice = 0; window_contains(slice_address(slice)); slice++) {
+        const struct superblock *s = descriptor_of_slice(slice);
+        n += s->kind == slice_superblock && s->class == c && s->owner == h;
+    }
+    return n;
+}
+
+static void surplus_is_passed_on(struct heap *h, unsigned c)
+{
+    enum { count = 20 };
+    void *block[count];
+    unsigned held = 0;
+    for (unsigned i = 0; i < count; i++) { /* one block in use each: mostly free */
+        settle(h, with_live(c, 1, block, &held));
+        EXPECT(h->class[c].surplus <= bound(h, c));
+        EXPECT_EQ(superblocks_of(h, c) + superblocks_of(&global_heap, c), i + 1);
+    }
+    EXPECT(superblocks_of(&global_heap, c) >= count - SURPLUS_FLOOR);
+    expect_heaps_sound();
+    EXPECT_EQ(class_inspect(c).live, count);
+    for (unsigned i = 0; i < count; i++) {
+        EXPECT(block_find(block[i]).kind == block_superblock);
+        free(block[i]);
+    }
+    EXPECT_EQ(class_inspect(c).live, 0);
+    /* The global heap learns of its emptied ones when it is used next, and lets go of what exceeds its own bound. */
+    struct superblock *s = global_take(c);
+    EXPECT(s != NULL && s->owner == NULL);
+    EXPECT(superblocks_of(&global_heap, c) <= SURPLUS_FLOOR);
+    settle(h, s);
+    expect_heaps_sound();
+}
+
+static void empty_ones_become_spans_again(struct heap *h, unsigned c)
+{
+    void *none[1];
+    unsigned held = 0;
+    size_t before = span_counts().in_use_bytes, each = size_class[c].slices * SLICE_BYTES;
+    size_t there = class_inspect(c).superblocks;
+    for (int i = 0; i < 12; i++) {
+        settle(h, with_live(c, 0, none, &held));
+        EXPECT(h->class[c].surplus <= bound(h, c));
+    }
+    size_t kept = class_inspect(c).superblocks;
+    EXPECT(kept <= there + SURPLUS_FLOOR);
+    EXPECT_EQ(span_counts().in_use_bytes - before, (kept - there) * each);
+    expect_heaps_sound();
+}
+
+/* A heap of many superblocks in use may keep a quarter of them. */
+static void a_large_heap_keeps_a_quarter(struct heap *h, unsigned c)
+{
+    enum { count = 40 };
+    unsigned held = 0, blocks = size_class[c].blocks;
+    void **block = unit_map(count * 2ul * blocks * sizeof *block);
+    size_t empty = h->class[c].surplus;
+    for (unsigned i = 0; i < count; i++)
+        settle(h, with_live(c, blocks, block, &held));
+    EXPECT_EQ(h->class[c].surplus, empty);
+    unsigned in_use = held;
+    for (unsigned i = 0; i < count; i++)
+        settle(h, with_live(c, 1, block, &held));
+    EXPECT(h->class[c].surplus > SURPLUS_FLOOR);
+    EXPECT(h->class[c].surplus <= bound(h, c));
+    EXPECT(superblocks_of(h, c) + superblocks_of(&global_heap, c) >= 2 * count); /* all that are in use */
+    EXPECT_EQ(class_inspect(c).live, held);
+    while (held > in_use)
+        free(block[--held]);
+    while (held > 0)
+        free(block[--held]);
+    EXPECT_EQ(class_inspect(c).live, 0);
+    expect_heaps_sound();
+    munmap(block, count * 2ul * blocks * sizeof *block);
+}
+
+static unsigned live_of(const struct superblock *s)
+{
+    return s->carved - word_count(s->word);
+}
+
+static void the_fullest_comes_first(unsigned c)
+{
+    enum { count = 9 };
+    unsigned held = 0, blocks = size_class[c].blocks;
+    void **block = unit_map(count * (size_t)blocks * sizeof *block);
+    static const unsigned tenths[count] = {3, 9, 0, 5, 1, 8, 10, 6, 2};
+    for (unsigned i = 0; i < count; i++)
+        global_adopt(with_live(c, blocks * tenths[i] / 10, block, &held));
+    EXPECT_EQ(global_heap.class[c].listed, count);
+    expect_heaps_sound();
+    struct superblock *taken[count];
+    unsigned n = 0;
+    for (struct superblock *s; (s = global_take(c)) != NULL;) {
+        EXPECT(n < count && s->owner == NULL && s->group == group_none);
+        taken[n++] = s;
+        if (n > 1) {
+            enum group before = group_expected(blocks, blocks - live_of(taken[n - 2]));
+            enum group now = group_expected(blocks, blocks - live_of(s));
+            EXPECT_MSG(now >= before || now == group_nearly_full, "group %d after group %d", (int)now, (int)before);
+        }
+    }
+    EXPECT_EQ(n, count - 1); /* the full one has nothing to give */
+    EXPECT_EQ(global_heap.class[c].listed, 1);
+    for (unsigned i = 0; i < n; i++)
+        global_adopt(taken[i]);
+    while (held > 0)
+        free(block[--held]);
+    EXPECT_EQ(class_inspect(c).live, 0);
+    munmap(block, count * (size_t)blocks * sizeof *block);
+}
+
+/* A full superblock of the global heap whose blocks come back is found again. */
+static void frees_to_the_global_heap_are_noticed(unsigned c)
+{
+    unsigned held = 0, blocks = size_class[c].blocks;
+    void **block = unit_map((size_t)blocks * sizeof *block);
+    while (global_take(c) != NULL)
+        ; /* their memory is lost to this test, nothing else */
+    struct superblock *s = with_live(c, blocks, block, &held);
+    global_adopt(s);
+    EXPECT_EQ(s->group, group_nearly_full);
+    EXPECT(global_take(c) == NULL);
+    free(block[--held]);
+    EXPECT(global_take(c) == s);
+    global_adopt(s);
+    while (held > 0)
+        free(block[--held]);
+    EXPECT(global_take(c) == s);
+    lock_take(&global_heap.lock);
+    EXPECT_EQ(heap_collect(&global_heap, s), rcs_done);
+    lock_release(&global_heap.lock);
+    EXPECT_EQ(word_count(s->word), blocks);
+    EXPECT(superblock_check_list(s, s->word) == NULL);
+    test_superblock_drop(s);
+    munmap(block, (size_t)blocks * sizeof *block);
+}
+
+/* A heap that has nothing takes from the global heap before it takes fresh memory. */
+static void a_refill_takes_from_the_global_heap(unsigned c)
+{
+    struct heap *h = test_heap_new(true);
+    unsigned held = 0, blocks = size_class[c].blocks;
+    void **block = unit_map((size_t)blocks * sizeof *block);
+    struct superblock *s = with_live(c, blocks / 2, block, &held);
+    global_adopt(s);
+    test_heap_bind(h);
+    void *p = malloc(size_class[c].bytes);
+    EXPECT(p != NULL);
+    EXPECT(h->active[c] == s && s->owner == h);
+    EXPECT(p >= (void *)superblock_start(s) && (char *)p < superblock_start(s) + s->block_bytes * (size_t)blocks);
+    expect_heaps_sound();
+    free(p);
+    while (held > 0)
+        free(block[--held]);
+    EXPECT_EQ(class_inspect(c).live, 0);
+    test_heap_bind(NULL);
+    munmap(block, (size_t)blocks * sizeof *block);
+}
+
+int main(void)
+{
+    unit_print_mode();
+    unit_watchdog(120);
+    static const size_t sizes[] = {200, 1000, 3000, 30000, 100000};
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        unsigned c = size_class_of(sizes[i]);
+        struct heap *h = test_heap_new(true);
+        test_heap_bind(h);
+        surplus_is_passed_on(h, c);
+        empty_ones_become_spans_again(h, c);
+        a_large_heap_keeps_a_quarter(h, c);
+        test_heap_bind(NULL);
+    }
+    the_fullest_comes_first(size_class_of(700));
+    the_fullest_comes_first(size_class_of(11000));
+    frees_to_the_global_heap_are_noticed(size_class_of(400));
+    frees_to_the_global_heap_are_noticed(size_class_of(6000));
+    a_refill_takes_from_the_global_heap(size_class_of(800));
+    a_refill_takes_from_the_global_heap(size_class_of(15000));
+    return 0;
+}

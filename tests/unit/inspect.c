@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+#include "inspect.h"
+
+#include "heap/span.h"
+#include "os/os.h"
+#include "unit.h"
+
+#define BLOCKS_MAX 4096
+
+/* ---- one superblock ---- */
+
+size_t unit_bytes_of(unsigned c)
+{
+    size_t bytes = size_class[c].slices * SLICE_BYTES / 64;
+    return bytes > os_page_bytes ? bytes : os_page_bytes;
+}
+
+uint64_t units_touched(unsigned c, unsigned i)
+{
+    size_t unit = unit_bytes_of(c), from = (size_t)i * size_class[c].bytes, to = from + size_class[c].bytes;
+    uint64_t units = 0;
+    for (unsigned u = 0; u < 64; u++)
+        if (u * unit < to && (u + 1) * unit > from)
+            units |= 1ull << u;
+    return units;
+}
+
+enum group group_expected(unsigned blocks, unsigned available)
+{
+    double part = (double)available / blocks;
+    return available == blocks ? group_empty
+           : part < 0.125      ? group_nearly_full
+           : part < 0.25       ? group_eighth
+           : part < 0.5        ? group_quarter
+           : part < 0.75       ? group_half
+                               : group_mostly_free;
+}
+
+/* Marks the blocks of a list; they must be blocks, not marked yet, and as many as the word says. */
+static unsigned mark_list(const struct superblock *s, uint64_t word, uint8_t *seen)
+{
+    unsigned count = word_count(word), found = 0;
+    for (uint64_t at = word; at != 0; at = *link_of(word_block(at)), found++) {
+        const char *block = word_block(at);
+        EXPECT_MSG(found < count, "superblock %p: list longer than %u", (void *)superblock_start(s), count);
+        EXPECT_MSG(superblock_is_block(s, block), "superblock %p: %p on its list is no block of it",
+                   (void *)superblock_start(s), (const void *)block);
+        EXPECT_EQ(word_count(at), count - found);
+        size_t i = (size_t)(block - superblock_start(s)) / s->block_bytes;
+        EXPECT_MSG(!seen[i], "superblock %p: block %zu is free twice", (void *)superblock_start(s), i);
+        seen[i] = 1;
+    }
+    EXPECT_EQ(found, count);
+    return found;
+}
+
+void expect_superblock_sound(const struct superblock *s)
+{
+    const struct size_class *row = &size_class[s->class];
+    EXPECT_EQ(s->block_bytes, row->bytes);
+    EXPECT_EQ(s->blocks, row->blocks);
+    EXPECT_EQ(s->reciprocal, row->reciprocal);
+    unsigned carved = 0;
+    for (unsigned i = 0; i < row->blocks; i++)
+        carved += (units_touched(s->class, i) & s->uncarved) == 0;
+    EXPECT_EQ(s->carved, carved);
+    static __thread uint8_t seen[BLOCKS_MAX];
+    memset(seen, 0, sizeof seen);
+    mark_list(s, s->word, seen);
+    mark_list(s, s->x_remote & ~(uint64_t)REMOTE_ARMED, seen);
+    EXPECT(superblock_check_list(s, s->word) == NULL);
+    for (unsigned i = 1; i < row->slices; i++) {
+        EXPECT_EQ(s[i].kind, slice_tail);
+        EXPECT_EQ(s[i].next, slice_of_descriptor(s));
+        EXPECT(s[i].owner == NULL);
+    }
+}
+
+/* ---- all of them ---- */
+
+static struct superblock *next_superblock(uint32_t *slice)
+{
+    for (; window_contains(slice_address(*slice)); ++*slice) {
+        struct superblock *s = descriptor_of_slice(*slice);
+        if (s->kind == slice_superblock) {
+            *slice += size_class[s->class].slices;
+            return s;
+        }
+    }
+    return NULL;
+}
+
+struct class_state class_inspect(unsigned c)
+{
+    struct class_state state = {0};
+    uint32_t slice = 0;
+    for (struct superblock *s; (s = next_superblock(&slice)) != NULL;) {
+        if (s->class != c)
+            continue;
+        expect_superblock_sound(s);
+        state.superblocks++;
+        state.carved += s->carved;
+        state.local += word_count(s->word);
+        state.remote += word_count(s->x_remote);
+    }
+    EXPECT(state.carved >= state.local + state.remote);
+    state.live = state.carved - state.local - state.remote;
+    return state;
+}
+
+static bool is_on_list(const struct heap *h, const struct superblock *s)
+{
+    if (s->group >= group_count)
+        return false;
+    for (uint32_t at = h->class[s->class].head[s->group]; at != 0; at = descriptor_of_slice(at - 1)->next + 1)
+        if (descriptor_of_slice(at - 1) == s)
+            return true;
+    return false;
+}
+
+static void expect_transition_not_lost(const struct superblock *s)
+{
+    unsigned available = (unsigned)(s->blocks - s->carved) + word_count(s->word);
+    enum group expected = group_expected(s->blocks, available);
+    EXPECT_MSG(s->group == expected, "superblock %p: %u of %u available, listed in group %d, not %d",
+               (void *)superblock_start(s), available, s->blocks, s->group, (int)expected);
+    EXPECT_MSG(s->notify_at == NOTIFY_NEVER ? s->group == group_empty : s->notify_at > word_count(s->word),
+               "superblock %p: %u free, notify at %u: the next step is not armed", (void *)superblock_start(s),
+               word_count(s->word), s->notify_at);
+    EXPECT_MSG(s->x_remote == REMOTE_ARMED || (s->x_remote == 0 && s->group == group_empty),
+               "superblock %p: remote word %llx is not armed and nobody was told", (void *)superblock_start(s),
+               (unsigned long long)s->x_remote);
+}
+
+static void expect_lists_sound(const struct heap *h)
+{
+    for (unsigned c = 0; c < CLASS_COUNT; c++) {
+        const struct class_lists *lists = &h->class[c];
+        unsigned listed = 0, surplus = 0;
+        for (enum group g = group_nearly_full; g < group_count; g++) {
+            uint32_t before = SLICE_NONE;
+            for (uint32_t at = lists->head[g]; at != 0;) {
+                const struct superblock *s = descriptor_of_slice(at - 1);
+                EXPECT_EQ(s->kind, slice_superblock);
+                EXPECT_EQ(s->class, c);
+                EXPECT_EQ(s->group, g);
+                EXPECT_EQ(s->prev, before);
+                EXPECT(s->owner == h);
+                EXPECT(h->active[c] != s);
+                listed++;
+                surplus += g == group_mostly_free || g == group_empty;
+                before = at - 1;
+                at = s->next + 1;
+            }
+        }
+        EXPECT_EQ(lists->listed, listed);
+        EXPECT_EQ(lists->surplus, surplus);
+        const struct superblock *active = h->active[c];
+        EXPECT(active == &empty_superblock || (active->owner == h && active->class == c));
+    }
+}
+
+void expect_heaps_sound(void)
+{
+    EXPECT_EQ(empty_superblock.word, 0);
+    EXPECT(empty_superblock.owner == NULL);
+    EXPECT_EQ(empty_superblock.x_remote, 0);
+    expect_lists_sound(&global_heap);
+    for (unsigned i = 0; i < heap_total; i++)
+        expect_lists_sound(heap_list[i]);
+    uint32_t slice = 0;
+    for (struct superblock *s; (s = next_superblock(&slice)) != NULL;) {
+        const struct heap *h = s->owner;
+        EXPECT_MSG(h != NULL, "superblock %p is exclusive to nobody", (void *)superblock_start(s));
+        bool active = h->active[s->class] == s, listed = is_on_list(h, s), posted = s->x_mail_next != 0;
+        EXPECT_MSG(!(active && listed), "superblock %p is active and listed", (void *)superblock_start(s));
+        EXPECT_MSG(active || listed || posted, "superblock %p is nowhere", (void *)superblock_start(s));
+        EXPECT_EQ(s->group != group_none, listed);
+        if (active)
+            EXPECT_EQ(s->notify_at, NOTIFY_NEVER);
+        else if (listed && !posted)
+            expect_transition_not_lost(s);
+    }
+}
+
+/* ---- heaps of a test's own ---- */
+
+struct heap *test_heap_new(bool listed)
+{
+    struct heap *h = unit_map(sizeof *h);
+    for (unsigned c = 0; c < CLASS_COUNT; c++)
+        h->active[c] = &empty_superblock;
+    h->x_slot = SLOT_NONE;
+    h->number = UINT32_MAX;
+    if (listed) {
+        lock_take(&binding_lock);
+        h->number = heap_total;
+        heap_list[heap_total] = h;
+        heap_total++;
+        lock_release(&binding_lock);
+    }
+    return h;
+}
+
+void test_heap_bind(struct heap *h)
+{
+    static struct heap *own[SLOT_MAX];
+    static bool saved;
+    for (unsigned slot = 0; slot < slot_count; slot++) {
+        if (!saved)
+            own[slot] = heap_of_cid[slot];
+        __atomic_store_n(&heap_of_cid[slot], h != NULL ? h : own[slot], __ATOMIC_RELEASE);
+    }
+    saved = h != NULL;
+    rcs_fence();
+}
+
+struct superblock *test_superblock_new(unsigned c)
+{
+    uint32_t first;
+    EXPECT(span_take(size_class[c].slices, 1, &first));
+    return superblock_format(first, c);
+}
+
+void test_carve_all(struct superblock *s)
+{
+    while (s->uncarved != 0) {
+        struct carving carving = superblock_carve(s);
+        s->word = superblock_join(s, carving.word, s->word);
+        EXPECT(s->word != 0);
+        superblock_carved(s, carving);
+    }
+    EXPECT_EQ(word_count(s->word), s->blocks);
+}
+
+void *test_take(struct superblock *s)
+{
+    void *block = word_block(s->word);
+    if (s->word != 0)
+        s->word = *link_of(block);
+    return block;
+}
+
+void test_give(struct superblock *s, void *block)
+{
+    *link_of(block) = s->word;
+    s->word = word_pack(block, word_count(s->word) + 1);
+}
+
+void test_superblock_drop(struct superblock *s)
+{
+    EXPECT(s->owner == NULL);
+    span_give(slice_of_descriptor(s), size_class[s->class].slices);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The heap's invariants, checked from outside.  What heap.h promises in prose is asked of every superblock of the window
+ * by a walk of its own, which shares no code with the walks of the library.  Quiescent only: no thread may be inside
+ * the allocator.
+ */
+#ifndef TESTS_UNIT_INSPECT_H
+#define TESTS_UNIT_INSPECT_H
+
+#include "heap/heap.h"
+
+struct class_state {
+    size_t superblocks, carved, local, remote; /* blocks that exist; of those, on local and on remote lists */
+    size_t live;                               /* the rest: in the program's hands */
+};
+
+/* Bytes of one uncarved unit of a superblock of class `c`. */
+size_t unit_bytes_of(unsigned c);
+
+/* The units that block `i` of class `c` touches. */
+uint64_t units_touched(unsigned c, unsigned i);
+
+/* The fullness group of a superblock of which `available` of `blocks` are free or uncarved. */
+enum group group_expected(unsigned blocks, unsigned available);
+
+/* One superblock: its lists are sound and disjoint, carved says how many blocks have all their units. */
+void expect_superblock_sound(const struct superblock *s);
+
+/* All superblocks of class `c`; each must be sound. */
+struct class_state class_inspect(unsigned c);
+
+/* Every superblock is owned, and in exactly one place: active, on its owner's list of the group it is in, or waiting in
+ * a mailbox.  The lists' links and counters are right, and no transition was lost: whatever is on a list has not passed
+ * its notify_at and is armed for remote frees. */
+void expect_heaps_sound(void);
+
+/* ---- heaps of a test's own ---- */
+
+/* A local heap that no slot belongs to; `listed` puts it where heap_steal and heap_purge_all find it. */
+struct heap *test_heap_new(bool listed);
+
+/* Makes `h` the heap of every slot, so that the caller's sections run on it; NULL gives every slot its own again.  Only
+ * with one thread. */
+void test_heap_bind(struct heap *h);
+
+/* A fresh exclusive superblock of class `c`. */
+struct superblock *test_superblock_new(unsigned c);
+
+/* Exclusive superblocks: carves everything, takes a block (NULL if the list is empty), gives one back. */
+void test_carve_all(struct superblock *s);
+void *test_take(struct superblock *s);
+void test_give(struct superblock *s, void *block);
+
+/* Gives an exclusive superblock's memory back. */
+void test_superblock_drop(struct superblock *s);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Mailboxes: a superblock that needs settling is posted by anyone, settled once by its owner, forwarded if it has moved,
+ * and forgotten if it has gone.  However often it is posted it is in at most one mailbox, and a post that comes while the
+ * mailbox is being emptied is not lost.
+ */
+#include <pthread.h>
+#include <sched.h>
+
+#include "inspect.h"
+#include "unit.h"
+
+static void drain(struct heap *h)
+{
+    lock_take(&h->lock);
+    heap_drain(h);
+    lock_release(&h->lock);
+}
+
+static void settle(struct heap *h, struct superblock *s)
+{
+    lock_take(&h->lock);
+    heap_settle(h, s);
+    lock_release(&h->lock);
+}
+
+static unsigned mailbox_length(const struct heap *h)
+{
+    unsigned n = 0;
+    for (uint32_t at = h->x_mailbox; at > 1; at = descriptor_of_slice(at - 2)->x_mail_next)
+        EXPECT(n++ < 1000000);
+    return n;
+}
+
+static void posted_twice_is_there_once(struct heap *h, unsigned c)
+{
+    struct superblock *s = test_superblock_new(c), *t = test_superblock_new(c);
+    test_carve_all(s);
+    test_carve_all(t);
+    settle(h, s);
+    settle(h, t);
+    heap_post(h, s);
+    heap_post(h, s);
+    EXPECT_EQ(mailbox_length(h), 1);
+    heap_post(h, t);
+    heap_post(h, s);
+    EXPECT_EQ(mailbox_length(h), 2);
+    drain(h);
+    EXPECT_EQ(mailbox_length(h), 0);
+    EXPECT(s->x_mail_next == 0 && t->x_mail_next == 0);
+    heap_post(h, s);
+    EXPECT_EQ(mailbox_length(h), 1);
+    drain(h);
+    expect_heaps_sound();
+}
+
+/* A stale list place, a disarmed remote word: what settling repairs. */
+static void a_drain_settles(struct heap *h, unsigned c)
+{
+    struct superblock *s = test_superblock_new(c);
+    test_carve_all(s);
+    unsigned blocks = s->blocks;
+    void **block = unit_map(blocks * sizeof *block);
+    for (unsigned i = 0; i < blocks; i++)
+        block[i] = test_take(s);
+    settle(h, s);
+    EXPECT_EQ(s->group, group_nearly_full);
+    for (unsigned i = 0; i < blocks - 1; i++)
+        EXPECT_EQ(remote_push(s, block[i]), i == 0);
+    EXPECT_EQ(s->group, group_nearly_full);
+    heap_post(h, s);
+    drain(h);
+    EXPECT_EQ(word_count(s->word), blocks - 1);
+    EXPECT_EQ(s->group, group_mostly_free);
+    EXPECT_EQ(s->x_remote, REMOTE_ARMED);
+    expect_heaps_sound();
+    free(block[blocks - 1]);
+    EXPECT_EQ(class_inspect(c).live, 0);
+    munmap(block, blocks * sizeof *block);
+}
+
+static void what_moved_is_forwarded(struct heap *h, struct heap *other, unsigned c)
+{
+    struct superblock *s = test_superblock_new(c);
+    test_carve_all(s);
+    void *block = test_take(s);
+    settle(other, s);
+    EXPECT(remote_push(s, block));
+    heap_post(h, s); /* whoever posted it had read the owner before it moved */
+    drain(h);
+    EXPECT_EQ(mailbox_length(h), 0);
+    EXPECT_EQ(mailbox_length(other), 1);
+    EXPECT_EQ(word_count(s->x_remote), 1);
+    drain(other);
+    EXPECT_EQ(mailbox_length(other), 0);
+    EXPECT_EQ(s->group, group_empty);
+    expect_heaps_sound();
+    heap_post(h, s); /* a hint that is no longer true */
+    drain(h);
+    drain(other);
+    EXPECT_EQ(s->x_mail_next, 0);
+    expect_heaps_sound();
+}
+
+static void what_has_gone_is_forgotten(struct heap *h, unsigned c)
+{
+    struct superblock *s = test_superblock_new(c);
+    test_carve_all(s);
+    uint64_t word = s->word;
+    heap_post(h, s); /* somebody has it exclusively, and will settle it */
+    drain(h);
+    EXPECT(s->owner == NULL && s->word == word && s->group == group_none && s->x_mail_next == 0);
+    heap_post(h, s);
+    test_superblock_drop(s); /* a span again */
+    drain(h);
+    EXPECT_EQ(s->x_mail_next, 0);
+    EXPECT(s->kind != slice_superblock);
+
+    /* Posted, released, born again as another heap's active superblock: nothing may happen to it. */
+    struct heap *other = test_heap_new(true);
+    s = test_superblock_new(c);
+    heap_post(h, s);
+    test_carve_all(s);
+    s->owner = other;
+    other->active[c] = s;
+    drain(h);
+    EXPECT_EQ(mailbox_length(other), 1);
+    drain(other);
+    EXPECT(other->active[c] == s && s->group == group_none && s->notify_at == NOTIFY_NEVER && s->x_mail_next == 0);
+    other->active[c] = &empty_superblock;
+    s->owner = NULL;
+    settle(other, s);
+    expect_heaps_sound();
+}
+
+/* ---- posters against a drainer ---- */
+
+#define POSTERS 3
+#define MEMBERS 24
+
+static struct heap *box[2];
+static struct superblock *member[MEMBERS];
+static void *hostage[MEMBERS]; /* one block of each, pushed and taken back again and again */
+static _Atomic uint32_t in_hand[MEMBERS];
+static _Atomic bool stop;
+
+static void *post_at_random(void *number)
+{
+    struct rng rng = {(uintptr_t)number};
+    while (!stop) {
+        size_t i = rng_below(&rng, MEMBERS);
+        uint32_t held = 1;
+        if (rng_below(&rng, 4) == 0) {
+            heap_post(box[rng_below(&rng, 2)], member[i]); /* a mere hint, to whomever */
+        } else if (atomic_compare_exchange_strong(&in_hand[i], &held, 0)) {
+            if (remote_push(member[i], hostage[i]))
+                heap_post(superblock_owner(member[i]), member[i]);
+        }
+        if (rng_below(&rng, 64) == 0)
+            sched_yield();
+    }
+    return NULL;
+}
+
+/* A push that consumed ARMED was posted, so once the mailboxes are empty nothing waits in a remote word. */
+static void no_post_is_lost(unsigned c, int rounds, struct rng *rng)
+{
+    for (int i = 0; i < 2; i++)
+        box[i] = test_heap_new(true);
+    for (int i = 0; i < MEMBERS; i++) {
+        member[i] = test_superblock_new(c);
+        test_carve_all(member[i]);
+        unsigned live = member[i]->blocks / 2u; /* no surplus: they stay where they are */
+        hostage[i] = test_take(member[i]);
+        for (unsigned k = 1; k < live; k++)
+            test_take(member[i]);
+        settle(box[i % 2], member[i]);
+        in_hand[i] = 1;
+    }
+    pthread_t thread[POSTERS];
+    for (uintptr_t i = 0; i < POSTERS; i++)
+        EXPECT_EQ(pthread_create(&thread[i], NULL, post_at_random, (void *)(rng_next(rng) | 1)), 0);
+    unsigned collected = 0;
+    for (int round = 0; round < rounds; round++) {
+        struct heap *h = box[round % 2];
+        lock_take(&h->lock);
+        heap_drain(h);
+        for (int i = round % 2; i < MEMBERS; i += 2) {
+            struct superblock *s = member[i];
+            if (in_hand[i] == 0 && word_block(s->word) == hostage[i]) { /* arrived: take it out again */
+                s->word = *link_of(hostage[i]);
+                collected++;
+                in_hand[i] = 1;
+            }
+        }
+        lock_release(&h->lock);
+        if (round % 16 == 0)
+            sched_yield();
+    }
+    stop = true;
+    for (int i = 0; i < POSTERS; i++)
+        EXPECT_EQ(pthread_join(thread[i], NULL), 0);
+    for (int i = 0; i < 4; i++)
+        drain(box[i % 2]);
+    for (int i = 0; i < MEMBERS; i++) {
+        EXPECT_EQ(member[i]->x_mail_next, 0);
+        EXPECT_EQ(word_count(member[i]->x_remote), 0);
+        EXPECT(in_hand[i] == 1 || word_block(member[i]->word) == hostage[i]);
+    }
+    expect_heaps_sound();
+    unit_say("%u rounds trips\n", collected);
+    EXPECT(collected > 100);
+}
+
+int main(int argc, char **argv)
+{
+    unit_print_mode();
+    unit_watchdog(120);
+    struct rng rng = unit_rng();
+    struct heap *h = test_heap_new(true), *other = test_heap_new(true);
+    unsigned c = size_class_of(900);
+    test_heap_bind(h);
+    posted_twice_is_there_once(h, c);
+    a_drain_settles(h, c);
+    test_heap_bind(other); /* the section that settles must run on the owner */
+    what_moved_is_forwarded(h, other, size_class_of(10000));
+    test_heap_bind(h);
+    what_has_gone_is_forgotten(h, size_class_of(2000));
+    test_heap_bind(NULL);
+    if (sync_mode != sync_rcs) /* there, a drain by a thread that is on neither heap may only post again */
+        no_post_is_lost(size_class_of(500), (int)unit_option(argc, argv, "--rounds", 200000), &rng);
+    return 0;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The registry of mappings: thousands at once, taken, resized, freed and looked up in random order against a reference
+ * table, small ones so that the numbers can be large.  A lookup never finds what is not the start of a block, a freed one
+ * is freed once, what is claimed to be zero is, and what is kept for reuse stays within its bound.
+ */
+#include "heap/mapping.h"
+
+#include "heap/large.h"
+#include "heap/window.h"
+#include "os/os.h"
+#include "unit.h"
+
+#define COUNT 6000
+
+struct entry {
+    char *address;
+    size_t bytes;
+    uint64_t key;
+};
+
+static struct entry entry[COUNT];
+static size_t live, live_bytes, reused, moved;
+static struct large_counts start;
+
+static void stamp(const struct entry *e)
+{
+    ((uint64_t *)e->address)[0] = e->key;
+    ((uint64_t *)(e->address + e->bytes))[-1] = ~e->key;
+}
+
+static void expect_stamped(const struct entry *e)
+{
+    EXPECT(((const uint64_t *)e->address)[0] == e->key && ((const uint64_t *)(e->address + e->bytes))[-1] == ~e->key);
+}
+
+static void expect_counts(void)
+{
+    struct large_counts now = large_counts();
+    EXPECT_EQ(now.mapping_blocks - start.mapping_blocks, live);
+    EXPECT_EQ(now.mapping_bytes - start.mapping_bytes, live_bytes);
+    EXPECT(now.cached_bytes <= MAPPING_CACHE_BYTES);
+}
+
+static void take(struct entry *e, struct rng *rng)
+{
+    size_t size = 1 + rng_below(rng, 40000);
+    size_t alignment = rng_below(rng, 4) == 0 ? 1ul << (12 + rng_below(rng, 6)) : 16;
+    bool zero;
+    e->address = mapping_take(size, alignment, &zero);
+    EXPECT(e->address != NULL);
+    e->bytes = mapping_bytes(e->address);
+    EXPECT(e->bytes >= size && e->bytes <= align_up(size, os_page_bytes) * 5 / 4);
+    EXPECT_EQ((uintptr_t)e->address % max_size(alignment, os_page_bytes), 0);
+    EXPECT(!window_contains(e->address));
+    for (size_t i = 0; zero && i < e->bytes; i += 8)
+        EXPECT_EQ(*(uint64_t *)(e->address + i), 0);
+    reused += !zero;
+    e->key = rng_next(rng);
+    stamp(e);
+    live++;
+    live_bytes += e->bytes;
+}
+
+static void give(struct entry *e)
+{
+    expect_stamped(e);
+    EXPECT(!mapping_give(e->address + os_page_bytes / 2)); /* not a start */
+    EXPECT(mapping_give(e->address));
+    EXPECT_EQ(mapping_bytes(e->address), 0);
+    EXPECT(!mapping_give(e->address));
+    live--;
+    live_bytes -= e->bytes;
+    *e = (struct entry){0};
+}
+
+static void resize(struct entry *e, struct rng *rng)
+{
+    size_t size = 1 + rng_below(rng, 60000), old = e->bytes;
+    char *now = mapping_resize(e->address, size);
+    EXPECT(now != NULL);
+    if (now != e->address) {
+        EXPECT_EQ(mapping_bytes(e->address), 0);
+        moved++;
+    }
+    e->address = now;
+    e->bytes = mapping_bytes(now);
+    EXPECT_EQ(e->bytes, align_up(size, os_page_bytes));
+    EXPECT_EQ(*(uint64_t *)now, e->key);
+    if (e->bytes >= old)
+        EXPECT_EQ(((uint64_t *)(now + old))[-1], ~e->key);
+    for (size_t i = old; i < e->bytes; i += 512)
+        EXPECT_EQ(*(uint64_t *)(now + i), 0);
+    live_bytes += e->bytes - old;
+    stamp(e);
+}
+
+static void lookups_find_starts_only(struct rng *rng)
+{
+    for (int i = 0; i < 2000; i++) {
+        const struct entry *e = &entry[rng_below(rng, COUNT)];
+        if (e->address == NULL)
+            continue;
+        EXPECT_EQ(mapping_bytes(e->address), e->bytes);
+        EXPECT_EQ(mapping_bytes(e->address + 16), 0);
+        EXPECT_EQ(mapping_bytes(e->address - 1), 0);
+    }
+    EXPECT_EQ(mapping_bytes(NULL), 0);
+    EXPECT_EQ(mapping_bytes((void *)1), 0); /* the table's mark of a removed entry */
+    EXPECT_EQ(mapping_bytes((void *)UINTPTR_MAX), 0);
+    EXPECT(!mapping_give(NULL) && !mapping_give((void *)1));
+    EXPECT(mapping_resize((void *)(uintptr_t)0x7000, 4096) == NULL);
+}
+
+static void random_walk(struct rng *rng, uint64_t steps)
+{
+    for (size_t i = 0; i < COUNT; i++)
+        take(&entry[i], rng); /* the table grows several times */
+    expect_counts();
+    lookups_find_starts_only(rng);
+    for (uint64_t step = 0; step < steps; step++) {
+        struct entry *e = &entry[rng_below(rng, COUNT)];
+        if (e->address == NULL)
+            take(e, rng);
+        else if (rng_below(rng, 3) == 0)
+            resize(e, rng);
+        else
+            give(e);
+        if (step % 1024 == 0)
+            expect_counts();
+    }
+    lookups_find_starts_only(rng);
+    for (size_t i = 0; i < COUNT; i++)
+        if (entry[i].address != NULL)
+            expect_stamped(&entry[i]);
+    for (size_t i = 0; i < COUNT; i++)
+        if (entry[i].address != NULL) {
+            EXPECT(mapping_give(entry[i].address));
+            live--;
+            live_bytes -= entry[i].bytes;
+            entry[i] = (struct entry){0};
+        }
+    expect_counts();
+    unit_say("%zu reused, %zu moved\n", reused, moved);
+    EXPECT(reused > 100 && moved > 100);
+}
+
+static size_t mapped_bytes(void)
+{
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    EXPECT(file != NULL && fscanf(file, "%lu", &pages) == 1);
+    fclose(file);
+    return pages * os_page_bytes;
+}
+
+static void what_is_kept_is_bounded(void)
+{
+    mapping_purge(true, NULL);
+    size_t before = mapped_bytes();
+    bool zero;
+    static void *block[64];
+    for (size_t i = 0; i < ARRAY_LEN(block); i++)
+        EXPECT((block[i] = mapping_take(MAPPING_BYTES_MIN + i * 4096, 16, &zero)) != NULL);
+    for (size_t i = 0; i < ARRAY_LEN(block); i++) {
+        EXPECT(mapping_give(block[i]));
+        EXPECT(large_counts().cached_bytes <= MAPPING_CACHE_BYTES);
+    }
+    EXPECT(large_counts().cached_bytes > 0);
+    EXPECT(mapped_bytes() - before <= MAPPING_CACHE_BYTES + (1 << 20)); /* the others are really gone */
+    size_t cached = large_counts().cached_bytes;
+    EXPECT_EQ(mapping_purge(true, NULL), cached);
+    EXPECT_EQ(large_counts().cached_bytes, 0);
+    EXPECT_EQ(mapping_purge(true, NULL), 0);
+
+    /* One larger than the bound is never kept; a small request does not get a large one that was. */
+    void *p = mapping_take(MAPPING_CACHE_BYTES + 4096, 16, &zero);
+    EXPECT(p != NULL && mapping_give(p));
+    EXPECT_EQ(large_counts().cached_bytes, 0);
+    p = mapping_take((size_t)40 << 20, 16, &zero);
+    EXPECT(p != NULL && mapping_give(p));
+    void *q = mapping_take((size_t)17 << 20, 16, &zero);
+    EXPECT(q != NULL && q != p && mapping_bytes(q) == (size_t)17 << 20);
+    EXPECT(mapping_give(q));
+    mapping_purge(true, NULL);
+}
+
+static void sizes_beyond_reason_fail(void)
+{
+    bool zero;
+    EXPECT(mapping_take(SIZE_MAX, 16, &zero) == NULL);
+    EXPECT(mapping_take(SIZE_MAX - 4096, (size_t)1 << 30, &zero) == NULL);
+    EXPECT(mapping_take((size_t)1 << 60, 16, &zero) == NULL);
+    char *p = mapping_take(20000, 16, &zero);
+    EXPECT(p != NULL);
+    p[0] = 7;
+    EXPECT(mapping_resize(p, (size_t)1 << 60) == NULL);
+    EXPECT(mapping_resize(p, SIZE_MAX) == NULL);
+    EXPECT(p[0] == 7 && mapping_bytes(p) == 20480);
+    EXPECT(mapping_give(p));
+}
+
+int main(int argc, char **argv)
+{
+    unit_print_mode();
+    unit_watchdog(120);
+    struct rng rng = unit_rng();
+    start = large_counts();
+    random_walk(&rng, unit_option(argc, argv, "--steps", 60000));
+    what_is_kept_is_bounded();
+    sizes_beyond_reason_fail();
+    return 0;
+}

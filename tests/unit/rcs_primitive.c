@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rcs_compare_and_store, the section all slow paths are built from: what it answers, that it stores if and only if it
+ * says so, and that two threads of one cid can count with it without losing a step although nothing in it is atomic.
+ */
+#include <pthread.h>
+#include <sched.h>
+
+#include "inspect.h"
+#include "os/os.h"
+#include "unit.h"
+
+/* Interrupted sections are tried again: here that is chance, never every time. */
+static enum rcs_result attempt(struct heap *h, const uint64_t *probe, uint64_t expected, uint64_t *target, uint64_t value)
+{
+    enum rcs_result result;
+    int tries = 0;
+    do
+        result = rcs_compare_and_store(h, probe, expected, target, value);
+    while (result == rcs_aborted && ++tries < 1000);
+    return result;
+}
+
+static void answers(void)
+{
+    struct heap *mine = test_heap_new(false), *other = test_heap_new(false);
+    uint64_t probe = 11, target = 0;
+    test_heap_bind(mine);
+    EXPECT_EQ(attempt(mine, &probe, 11, &target, 1), rcs_done);
+    EXPECT(probe == 11 && target == 1);
+    EXPECT_EQ(attempt(mine, &probe, 12, &target, 2), rcs_changed);
+    EXPECT(probe == 11 && target == 1);
+    EXPECT_EQ(attempt(other, &probe, 11, &target, 3), rcs_moved);
+    EXPECT_EQ(attempt(other, &probe, 12, &target, 3), rcs_moved); /* before it looks at the probe */
+    EXPECT(probe == 11 && target == 1);
+    EXPECT_EQ(attempt(mine, &probe, 11, &probe, 13), rcs_done); /* probe and target may be one */
+    EXPECT_EQ(probe, 13);
+    EXPECT_EQ(attempt(mine, &probe, 11, &probe, 14), rcs_changed);
+    EXPECT_EQ(probe, 13);
+    /* All 64 bits are compared, all are stored. */
+    for (unsigned bit = 0; bit < 64; bit++) {
+        probe = 1ull << bit;
+        EXPECT_EQ(attempt(mine, &probe, 0, &target, 5), rcs_changed);
+        EXPECT_EQ(attempt(mine, &probe, 1ull << bit, &target, ~probe), rcs_done);
+        EXPECT_EQ(target, ~(1ull << bit));
+    }
+    test_heap_bind(other);
+    target = 0;
+    EXPECT_EQ(attempt(mine, &probe, probe, &target, 6), rcs_moved);
+    EXPECT_EQ(attempt(other, &probe, probe, &target, 6), rcs_done);
+    EXPECT_EQ(target, 6);
+    test_heap_bind(NULL);
+    EXPECT_EQ(attempt(other, &probe, probe, &target, 7), rcs_moved);
+    EXPECT_EQ(target, 6);
+}
+
+/* The same question where no section is needed: the superblock is exclusive, or the heap is the global one. */
+static void heap_commit_chooses(void)
+{
+    struct heap *mine = test_heap_new(false), *other = test_heap_new(false);
+    struct superblock s = {.owner = NULL};
+    uint64_t probe = 1, target = 0;
+    test_heap_bind(mine);
+    EXPECT_EQ(heap_commit(other, &s, &probe, 1, &target, 2), rcs_done); /* exclusive: whoever asks */
+    EXPECT_EQ(heap_commit(other, &s, &probe, 2, &target, 3), rcs_changed);
+    s.owner = other;
+    EXPECT_EQ(heap_commit(&global_heap, &s, &probe, 1, &target, 4), rcs_done);
+    EXPECT_EQ(target, 4);
+    if (sync_mode == sync_rcs) {
+        EXPECT_EQ(heap_commit(other, &s, &probe, 1, &target, 5), rcs_moved);
+        EXPECT_EQ(target, 4);
+    } else {
+        EXPECT_EQ(heap_commit(other, &s, &probe, 1, &target, 5), rcs_done); /* the lock is the caller's business */
+    }
+    s.owner = mine;
+    EXPECT_EQ(heap_commit(mine, &s, &probe, 1, &target, 6), rcs_done);
+    EXPECT_EQ(target, 6);
+    test_heap_bind(NULL);
+}
+
+/* ---- counting ---- */
+
+#define THREADS 6
+#define HEAPS_SEEN 64
+
+static struct {
+    uint64_t value;
+    char pad[56];
+} counter[HEAPS_SEEN];
+static _Atomic uint64_t total, changed, moved, aborted;
+static _Atomic bool stop;
+
+static void *count(void *seed)
+{
+    struct rng rng = {(uintptr_t)seed};
+    uint64_t done = 0, lost[4] = {0};
+    unsigned cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+    while (!stop) {
+        struct heap *h = heap_here();
+        EXPECT(h->number < HEAPS_SEEN);
+        uint64_t *value = &counter[h->number].value;
+        for (int i = 0; i < 100; i++) {
+            uint64_t old = __atomic_load_n(value, __ATOMIC_RELAXED);
+            if (i % 16 == 3)
+                sched_yield(); /* between the look and the section: `changed` is the rule */
+            enum rcs_result result = rcs_compare_and_store(h, value, old, value, old + 1);
+            lost[result]++;
+            done += result == rcs_done;
+        }
+        if (rng_below(&rng, 8) == 0) {
+            cpu_set_t one;
+            CPU_ZERO(&one);
+            CPU_SET(rng_below(&rng, cpus), &one);
+            sched_setaffinity(0, sizeof one, &one);
+        }
+    }
+    total += done;
+    changed += lost[rcs_changed];
+    moved += lost[rcs_moved];
+    aborted += lost[rcs_aborted];
+    return NULL;
+}
+
+static void nobody_loses_a_step(uint64_t duration_ms, struct rng *rng)
+{
+    pthread_t thread[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        EXPECT_EQ(pthread_create(&thread[i], NULL, count, (void *)(uintptr_t)rng_next(rng)), 0);
+    usleep((useconds_t)duration_ms * 1000);
+    stop = true;
+    for (int i = 0; i < THREADS; i++)
+        EXPECT_EQ(pthread_join(thread[i], NULL), 0);
+    uint64_t sum = 0;
+    for (int i = 0; i < HEAPS_SEEN; i++)
+        sum += counter[i].value;
+    EXPECT_EQ(sum, total);
+    unit_say("%llu steps; %llu changed, %llu moved, %llu aborted\n", (unsigned long long)total,
+             (unsigned long long)changed, (unsigned long long)moved, (unsigned long long)aborted);
+    EXPECT(total > 1000 && changed > 0);
+}
+
+int main(int argc, char **argv)
+{
+    unit_print_mode();
+    unit_watchdog(120);
+    heap_commit_chooses();
+    unit_needs_rcs();
+    struct rng rng = unit_rng();
+    answers();
+    nobody_loses_a_step(unit_option(argc, argv, "--ms", 2000), &rng);
+    return 0;
+}

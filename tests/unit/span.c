@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Spans against a reference: a table with a word for every slice that says whose it is, and whether it was ever written.
+ * After every step no two spans overlap, the counters are what the table says, and a span that claims to be zero is.
+ */
+#include "heap/span.h"
+
+#include "inspect.h"
+#include "os/os.h"
+#include "unit.h"
+
+#define SLICES_MAX 65536u /* 4 GiB of window: far more than these tests open */
+#define HELD_MAX 256
+#define OPEN_MAX 1200u /* slices in use at most: freed together, they exceed what the cache of large blocks may keep */
+
+struct held {
+    uint32_t first;
+    uint32_t slices;
+    uint64_t key;
+};
+
+static struct held held[HELD_MAX];
+static unsigned held_count;
+static size_t held_slices;
+static uint8_t *taken; /* by slice: in use by this test */
+static uint8_t *dirty; /* by slice: free, after having been in use by this test */
+static struct span_counts start;
+
+static size_t dirty_slices;
+
+static void set_dirty(size_t slice, bool is)
+{
+    dirty_slices += (size_t)is - dirty[slice];
+    dirty[slice] = is;
+}
+
+/* What the cache of large blocks may keep. */
+static size_t dirty_bound(void)
+{
+    return max_size((size_t)64 << 20, span_counts().opened_bytes / 4);
+}
+
+static void mark_taken(uint32_t first, size_t slices)
+{
+    EXPECT(first + slices <= SLICES_MAX);
+    for (size_t i = 0; i < slices; i++) {
+        EXPECT_MSG(!taken[first + i], "slice %zu handed out twice", first + i);
+        EXPECT(window_contains(slice_address((uint32_t)(first + i))));
+        taken[first + i] = 1;
+        set_dirty(first + i, false);
+    }
+    held_slices += slices;
+}
+
+static void mark_given(uint32_t first, size_t slices)
+{
+    for (size_t i = 0; i < slices; i++) {
+        EXPECT(taken[first + i]);
+        taken[first + i] = 0;
+        set_dirty(first + i, true);
+    }
+    held_slices -= slices;
+    bool large = slices << SLICE_SHIFT >= (size_t)2 << 20;
+    if (large && start.dirty_bytes + (dirty_slices << SLICE_SHIFT) > dirty_bound())
+        for (size_t i = 0; i < slices; i++)
+            set_dirty(first + i, false); /* goes back to the system at once */
+}
+
+/* First, middle and last words of each slice: enough to see who else writes there. */
+static void stamp(const struct held *h, uint32_t from)
+{
+    for (uint32_t i = from; i < h->slices; i++) {
+        uint64_t *words = slice_address(h->first + i);
+        words[0] = words[SLICE_BYTES / 16] = words[SLICE_BYTES / 8 - 1] = h->key + i;
+    }
+}
+
+static void expect_stamped(const struct held *h)
+{
+    for (uint32_t i = 0; i < h->slices; i++) {
+        const uint64_t *words = slice_address(h->first + i);
+        EXPECT(words[0] == h->key + i && words[SLICE_BYTES / 16] == h->key + i &&
+               words[SLICE_BYTES / 8 - 1] == h->key + i);
+    }
+}
+
+static void expect_zero_if_claimed(uint32_t first, size_t slices, size_t *claims)
+{
+    if (!span_is_zero(first, slices))
+        return;
+    ++*claims;
+    const uint64_t *words = slice_address(first);
+    for (size_t w = 0; w < slices * SLICE_BYTES / 8; w += w % 512 == 8 ? 496 : 1) /* both ends of every page */
+        EXPECT_MSG(words[w] == 0, "span of %zu slices claims zero; byte %zu is not", slices, w * 8);
+}
+
+static void expect_counters(void)
+{
+    struct span_counts now = span_counts();
+    EXPECT_EQ((now.in_use_bytes - start.in_use_bytes) >> SLICE_SHIFT, held_slices);
+    EXPECT_EQ((now.dirty_bytes - start.dirty_bytes) >> SLICE_SHIFT, dirty_slices);
+}
+
+static size_t zero_claims;
+
+static void take(struct rng *rng)
+{
+    size_t slices = rng_below(rng, 8) == 0 ? 1 + rng_below(rng, 80) : 1 + rng_below(rng, 8);
+    size_t align = rng_below(rng, 3) == 0 ? 1ul << rng_below(rng, 7) : 1;
+    if (held_count == HELD_MAX || held_slices + slices > OPEN_MAX)
+        return;
+    struct held *h = &held[held_count++];
+    uint32_t first;
+    EXPECT(span_take(slices, align, &first));
+    EXPECT_EQ((uintptr_t)slice_address(first) % (align << SLICE_SHIFT), 0);
+    *h = (struct held){first, (uint32_t)slices, rng_next(rng)};
+    mark_taken(first, slices);
+    expect_zero_if_claimed(first, slices, &zero_claims);
+    stamp(h, 0);
+}
+
+static void give(struct rng *rng)
+{
+    if (held_count == 0)
+        return;
+    struct held *h = &held[rng_below(rng, held_count)];
+    expect_stamped(h);
+    mark_given(h->first, h->slices);
+    span_give(h->first, h->slices);
+    *h = held[--held_count];
+}
+
+static void extend_or_shrink(struct rng *rng, size_t *extended)
+{
+    if (held_count == 0)
+        return;
+    struct held *h = &held[rng_below(rng, held_count)];
+    if (h->slices > 1 && rng_below(rng, 2) == 0) {
+        uint32_t keep = 1 + (uint32_t)rng_below(rng, h->slices - 1);
+        mark_given(h->first + keep, h->slices - keep);
+        span_give(h->first + keep, h->slices - keep);
+        h->slices = keep;
+        return;
+    }
+    uint32_t end = h->first + h->slices, more = 1 + (uint32_t)rng_below(rng, 12);
+    if (!span_extend(end, more))
+        return;
+    ++*extended;
+    mark_taken(end, more);
+    expect_zero_if_claimed(end, more, &zero_claims);
+    h->slices += more;
+    stamp(h, h->slices - more);
+}
+
+static void purge_all(void)
+{
+    size_t expected = dirty_slices << SLICE_SHIFT, before = span_counts().purged_bytes;
+    bool changed;
+    EXPECT_EQ(span_purge(true, &changed), expected + start.dirty_bytes);
+    EXPECT_EQ(span_counts().purged_bytes - before, expected + start.dirty_bytes);
+    start.dirty_bytes = 0;
+    memset(dirty, 0, SLICES_MAX);
+    dirty_slices = 0;
+}
+
+static void random_walk(struct rng *rng, uint64_t steps)
+{
+    size_t extended = 0;
+    for (uint64_t step = 0; step < steps; step++) {
+        unsigned what = (unsigned)rng_below(rng, 64);
+        if (what < 26)
+            take(rng);
+        else if (what < 50)
+            give(rng);
+        else if (what < 63)
+            extend_or_shrink(rng, &extended);
+        else if (rng_below(rng, 8) == 0)
+            purge_all();
+        if (step % 64 == 0)
+            expect_counters();
+    }
+    unsigned left = held_count;
+    while (held_count > 0)
+        give(rng);
+    EXPECT_EQ(held_slices, 0);
+    expect_counters();
+    unit_say("%u held at the end, %zu extensions, %zu claims of zero\n", left, extended, zero_claims);
+    EXPECT(extended > 20 && zero_claims > 20);
+}
+
+/* Given back in any order, neighbours become one span again: the whole can be taken at once without opening more. */
+static void neighbours_merge(struct rng *rng)
+{
+    enum { parts = 40 };
+    uint32_t whole, first[parts], order[parts];
+    const size_t each = 5;
+    EXPECT(span_take(parts * each, 1, &whole));
+    for (uint32_t i = 0; i < parts; i++)
+        first[i] = whole + i * (uint32_t)each, order[i] = i;
+    for (int round = 0; round < 50; round++) {
+        size_t opened = span_counts().opened_bytes;
+        for (uint32_t i = parts; i-- > 1;) {
+            uint32_t k = (uint32_t)rng_below(rng, i + 1), t = order[i];
+            order[i] = order[k], order[k] = t;
+        }
+        for (uint32_t i = 0; i < parts; i++)
+            span_give(first[order[i]], each);
+        const struct superblock *s = descriptor_of_slice(whole);
+        bool found = false; /* the free span may have merged with others around it, too */
+        for (uint32_t at = whole + 1; at-- > 0 && !found;)
+            if (descriptor_of_slice(at)->kind == slice_free) {
+                found = at + descriptor_of_slice(at)->span_slices >= whole + parts * each;
+                break;
+            }
+        EXPECT_MSG(found, "the parts did not merge (first slice's kind is %d)", s->kind);
+        uint32_t again[parts];
+        for (uint32_t i = 0; i < parts; i++) /* taken elsewhere or here: all of it fits in what is open */
+            EXPECT(span_take(each, 1, &again[i]));
+        EXPECT_EQ(span_counts().opened_bytes, opened);
+        for (uint32_t i = 0; i < parts; i++)
+            span_give(again[i], each);
+        EXPECT(span_take(parts * each, 1, &whole));
+        EXPECT_EQ(span_counts().opened_bytes, opened);
+        for (uint32_t i = 0; i < parts; i++)
+            first[i] = whole + i * (uint32_t)each;
+    }
+    span_give(whole, parts * each);
+}
+
+/* Two passes of the clock: what was there at the first pass is given back at the second, nothing younger. */
+static void only_aged_spans_are_purged_by_the_clock(void)
+{
+    bool changed = false;
+    span_purge(true, &changed);
+    uint32_t a, fence, b;
+    EXPECT(span_take(3, 1, &a) && span_take(1, 1, &fence) && span_take(3, 1, &b));
+    span_give(a, 3);
+    size_t one = 3 * SLICE_BYTES;
+    changed = false;
+    EXPECT_EQ(span_purge(false, &changed), 0);
+    EXPECT(changed);
+    span_give(b, 3);
+    changed = false;
+    size_t purged = span_purge(false, &changed);
+    EXPECT(purged == one || purged == 0); /* 0: b merged with a, which makes it a new span */
+    changed = false;
+    EXPECT_EQ(purged + span_purge(false, &changed), 2 * one);
+    EXPECT_EQ(span_purge(false, &changed), 0);
+    span_give(fence, 1);
+}
+
+/* Large blocks freed beyond the bound go back at once. */
+static void the_cache_of_large_blocks_is_bounded(void)
+{
+    enum { count = 40 };
+    const size_t slices = 64; /* 4 MiB */
+    static uint32_t first[count];
+    for (int i = 0; i < count; i++) {
+        EXPECT(span_take(slices, 1, &first[i]));
+        memset(slice_address(first[i]), 0x3c, 4096);
+    }
+    for (int i = 0; i < count; i++) {
+        span_give(first[i], slices);
+        EXPECT(span_counts().dirty_bytes <= dirty_bound());
+    }
+    EXPECT(span_counts().dirty_bytes > (size_t)32 << 20); /* and what fits is kept */
+}
+
+int main(int argc, char **argv)
+{
+    unit_print_mode();
+    unit_watchdog(120);
+    struct rng rng = unit_rng();
+    taken = unit_map(SLICES_MAX);
+    dirty = unit_map(SLICES_MAX);
+    bool changed;
+    span_purge(true, &changed);
+    start = span_counts();
+    EXPECT_EQ(start.dirty_bytes, 0);
+    random_walk(&rng, unit_option(argc, argv, "--steps", 40000));
+    neighbours_merge(&rng);
+    only_aged_spans_are_purged_by_the_clock();
+    the_cache_of_large_blocks_is_bounded();
+    return 0;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One superblock at a time, exclusive and without a heap: every class is carved until nothing is left, its lists are
+ * damaged in every way the check knows, and lists are joined.
+ */
+#include "inspect.h"
+#include "unit.h"
+
+#define BLOCKS_MAX 4096
+
+static void expect_block_in_place(const struct superblock *s, const char *block, uint8_t *seen)
+{
+    size_t offset = (size_t)(block - superblock_start(s));
+    EXPECT(offset % s->block_bytes == 0);
+    size_t i = offset / s->block_bytes;
+    EXPECT_MSG(i < s->blocks, "block %zu of %u", i, s->blocks);
+    EXPECT_MSG(!seen[i], "class %u: block %zu carved twice", s->class, i);
+    seen[i] = 1;
+}
+
+/* Refill by refill, as a program that frees nothing would. */
+static void every_class_is_carved_into_every_block_once(void)
+{
+    for (unsigned c = 0; c < CLASS_COUNT; c++) {
+        struct superblock *s = test_superblock_new(c);
+        uint8_t seen[BLOCKS_MAX] = {0};
+        unsigned found = 0, rounds = 0;
+        while (s->uncarved != 0) {
+            uint64_t before = s->uncarved;
+            struct carving carving = superblock_carve(s);
+            EXPECT_EQ(s->uncarved, before); /* nothing changes before it is published */
+            EXPECT(carving.word != 0 && carving.units != 0);
+            EXPECT_EQ(carving.units & ~before, 0);
+            superblock_carved(s, carving);
+            EXPECT(superblock_check_list(s, carving.word) == NULL);
+            for (uint64_t at = carving.word; at != 0; at = *link_of(word_block(at)), found++) {
+                expect_block_in_place(s, word_block(at), seen);
+                memset((char *)word_block(at) + 8, 0xa5, s->block_bytes - 8u); /* mapped, and no neighbour's link */
+            }
+            s->word = 0; /* all handed out */
+            EXPECT_EQ(s->carved, found);
+            expect_superblock_sound(s);
+            EXPECT(++rounds <= 64);
+        }
+        EXPECT_EQ(found, size_class[c].blocks);
+        struct carving none = superblock_carve(s);
+        EXPECT(none.word == 0 && none.units == 0);
+        /* The tail that no block covers is never carved, nor are addresses inside blocks. */
+        for (size_t offset = 0; offset < size_class[c].slices * SLICE_BYTES; offset += BLOCK_ALIGNMENT)
+            EXPECT_EQ(superblock_is_block(s, superblock_start(s) + offset),
+                      offset % s->block_bytes == 0 && offset / s->block_bytes < s->blocks);
+        test_superblock_drop(s);
+    }
+}
+
+/* The first carving is small: a program of few blocks touches few pages. */
+static void the_first_carving_is_one_unit_or_one_block(void)
+{
+    for (unsigned c = 0; c < CLASS_COUNT; c++) {
+        struct superblock *s = test_superblock_new(c);
+        struct carving carving = superblock_carve(s);
+        size_t unit = unit_bytes_of(c), bytes = size_class[c].bytes;
+        EXPECT_EQ(word_count(carving.word), bytes > unit ? 1 : unit / bytes);
+        test_superblock_drop(s);
+    }
+}
+
+static void expect_damage(const struct superblock *s, uint64_t word, const char *what)
+{
+    const char *found = superblock_check_list(s, word);
+    EXPECT_MSG(found != NULL && strstr(found, what) != NULL, "expected '%s', got '%s'", what,
+               found == NULL ? "(nothing)" : found);
+}
+
+static void the_check_names_every_kind_of_damage(void)
+{
+    for (unsigned c = 0; c < CLASS_COUNT; c += 3) {
+        struct superblock *s = test_superblock_new(c);
+        test_carve_all(s);
+        uint64_t word = s->word;
+        unsigned count = word_count(word);
+        char *top = word_block(word), *start = superblock_start(s);
+        uint64_t link = *link_of(top), second_link = *link_of(word_block(link));
+        EXPECT(superblock_check_list(s, word) == NULL);
+        EXPECT(superblock_check_list(s, 0) == NULL);
+
+        expect_damage(s, word_pack(top, count + 1), "more blocks on the list than exist");
+        s->carved--;
+        expect_damage(s, word, "more blocks on the list than exist");
+        s->carved++;
+
+        expect_damage(s, word_pack(top, count - 1), "written to"); /* the first link does not continue the count */
+        *link_of(top) = word_pack(word_block(link), count - 2);
+        expect_damage(s, word, "written to");
+        *link_of(top) = word_pack(start - SLICE_BYTES, count - 1);
+        expect_damage(s, word, "outside");
+        *link_of(top) = word_pack(start + (size_t)s->blocks * s->block_bytes, count - 1);
+        expect_damage(s, word, "outside");
+        *link_of(top) = word_pack((void *)(uintptr_t)0x414141414140, count - 1);
+        expect_damage(s, word, "outside");
+        *link_of(top) = word_pack((char *)word_block(link) + (s->block_bytes > 16 ? 16 : 8), count - 1);
+        expect_damage(s, word, "inside a block");
+        *link_of(top) = word_pack(top, count - 1);
+        expect_damage(s, word, "twice");
+        *link_of(word_block(link)) = word_pack(top, count - 2);
+        *link_of(top) = link;
+        expect_damage(s, word, "twice");
+        *link_of(word_block(link)) = 0;
+        expect_damage(s, word, "shorter");
+        *link_of(word_block(link)) = second_link;
+        EXPECT(superblock_check_list(s, word) == NULL);
+
+        /* Longer: the last block's link goes on to a block that is not on the list. */
+        void *taken = test_take(s);
+        uint64_t at = s->word;
+        while (*link_of(word_block(at)) != 0)
+            at = *link_of(word_block(at));
+        *link_of(word_block(at)) = word_pack(taken, 1);
+        expect_damage(s, s->word, "longer");
+        *link_of(word_block(at)) = 0;
+
+        /* What a use after free does most often: text over the link. */
+        memcpy(word_block(s->word), "ABCDEFGH", 8);
+        EXPECT(superblock_check_list(s, s->word) != NULL);
+        test_superblock_drop(s);
+    }
+}
+
+/* Two lists of one superblock become one, in whatever way the blocks are dealt out. */
+static void joins_keep_every_block(struct rng *rng)
+{
+    for (int round = 0; round < 300; round++) {
+        struct superblock *s = test_superblock_new((unsigned)rng_below(rng, CLASS_COUNT));
+        test_carve_all(s);
+        uint64_t all = s->word, list[2] = {0};
+        unsigned parts = (unsigned)rng_below(rng, 4), blocks = s->blocks;
+        for (uint64_t at = all; at != 0;) {
+            void *block = word_block(at);
+            at = *link_of(block);
+            unsigned side = parts < 2 ? parts : parts == 2 ? list[1] == 0 : (unsigned)rng_below(rng, 2);
+            *link_of(block) = list[side];
+            list[side] = word_pack(block, word_count(list[side]) + 1);
+        }
+        if (list[0] == 0)
+            list[0] = list[1], list[1] = 0; /* a chain is never empty */
+        uint64_t joined = superblock_join(s, list[0], list[1]);
+        EXPECT_EQ(word_count(joined), blocks);
+        EXPECT(superblock_check_list(s, joined) == NULL);
+        /* A commit that failed: the list below is another one now (or none), and the join is done again. */
+        if (list[1] != 0) {
+            uint64_t shorter = *link_of(word_block(list[1]));
+            uint64_t again = superblock_join(s, list[0], shorter);
+            EXPECT(superblock_check_list(s, again) == NULL);
+            EXPECT_EQ(word_count(again), blocks - 1);
+            again = superblock_join(s, list[0], list[1]);
+            EXPECT_EQ(again, joined);
+            EXPECT(superblock_check_list(s, joined) == NULL);
+        }
+        test_superblock_drop(s);
+    }
+}
+
+static void a_damaged_chain_is_not_joined(void)
+{
+    struct superblock *s = test_superblock_new(40);
+    test_carve_all(s);
+    unsigned half = s->blocks / 2u;
+    uint64_t at = s->word;
+    for (unsigned i = 1; i < half; i++)
+        at = *link_of(word_block(at));
+    uint64_t below = *link_of(word_block(at)), chain = word_pack(word_block(s->word), half);
+    *link_of(word_block(at)) = word_pack(superblock_start(s) - 64, 1);
+    EXPECT(superblock_join(s, chain, below) != 0); /* what lies behind the last block is not followed */
+    EXPECT_EQ(superblock_join(s, word_pack(word_block(chain), s->blocks), below), 0); /* too many to be true */
+    *link_of(word_block(chain)) = word_pack((void *)(uintptr_t)0x4242424242, half - 1);
+    EXPECT_EQ(superblock_join(s, chain, below), 0);
+    test_superblock_drop(s);
+}
+
+int main(void)
+{
+    unit_print_mode();
+    unit_watchdog(120);
+    struct rng rng = unit_rng();
+    every_class_is_carved_into_every_block_once();
+    the_first_carving_is_one_unit_or_one_block();
+    the_check_names_every_kind_of_damage();
+    joins_keep_every_block(&rng);
+    a_damaged_chain_is_not_joined();
+    return 0;
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Heaps of cids that went quiet: stealing one superblock, exchanging two cids' heaps, and a thread that finds itself on
+ * another cid and brings its heap along.  Cids cannot be had at will, so the bindings are set by hand, as if another
+ * thread had run there.
+ */
+#include "inspect.h"
+#include "os/os.h"
+#include "unit.h"
+
+static unsigned far_slot = 40; /* a cid nobody here will ever run on; each test takes the next */
+
+static void settle(struct heap *h, struct superblock *s)
+{
+    lock_take(&h->lock);
+    heap_settle(h, s);
+    lock_release(&h->lock);
+}
+
+/* Longer than any heap must have been still to be called quiet. */
+static void let_it_become_quiet(void)
+{
+    const struct timespec pause = {.tv_nsec = 3000000};
+    nanosleep(&pause, NULL);
+}
+
+static void a_quiet_heap_is_stolen_from(unsigned c)
+{
+    struct heap *h = test_heap_new(true), *other = test_heap_new(true);
+    struct superblock *s = test_superblock_new(c);
+    test_carve_all(s);
+    void *block = test_take(s);
+    settle(other, s);
+    other->refills = 1; /* its pulse has changed since the last look, which was never */
+    EXPECT(heap_steal(h, c, false) == NULL);
+    let_it_become_quiet();
+    lock_take(&other->lock);
+    EXPECT(heap_steal(h, c, false) == NULL); /* somebody is in there */
+    lock_release(&other->lock);
+    EXPECT(heap_steal(other, c, false) == NULL); /* not from oneself */
+    EXPECT(heap_steal(h, c, false) == s);
+    EXPECT(s->owner == NULL && s->group == group_none);
+    EXPECT_EQ(other->class[c].listed, 0);
+    EXPECT(heap_steal(h, c, false) == NULL);
+    settle(h, s);
+    free(block); /* finds its superblock wherever it is now */
+    EXPECT_EQ(class_inspect(c).live, 0);
+    expect_heaps_sound();
+
+    /* A heap that goes on working is left alone. */
+    s = test_superblock_new(c);
+    settle(other, s);
+    let_it_become_quiet();
+    other->refills++;
+    EXPECT(heap_steal(h, c, false) == NULL);
+    expect_heaps_sound();
+}
+
+/* Any active list that changes is a sign of life. */
+static void an_active_list_that_changes_is_no_quiet_heap(unsigned c)
+{
+    struct heap *h = test_heap_new(true), *other = test_heap_new(true);
+    struct superblock *s = test_superblock_new(c), *active = test_superblock_new(c + 1);
+    test_carve_all(s);
+    test_carve_all(active);
+    settle(other, s);
+    active->owner = other;
+    other->active[c + 1] = active;
+    EXPECT(heap_steal(h, c, false) == NULL);
+    let_it_become_quiet();
+    void *block = test_take(active);
+    EXPECT(heap_steal(h, c, false) == NULL);
+    let_it_become_quiet();
+    EXPECT(heap_steal(h, c, false) == s);
+    settle(h, s);
+    test_give(active, block);
+    expect_heaps_sound();
+}
+
+static void a_refill_steals_before_it_grows(unsigned c)
+{
+    struct heap *h = test_heap_new(true), *other = test_heap_new(true);
+    struct superblock *s = test_superblock_new(c);
+    test_carve_all(s);
+    unsigned blocks = s->blocks;
+    void **held = unit_map(blocks * sizeof *held);
+    for (unsigned i = 0; i < blocks / 2; i++)
+        held[i] = test_take(s);
+    settle(other, s);
+    let_it_become_quiet();
+    heap_steal(h, size_class_of(16), false); /* has nothing of the class; looks at nobody */
+    (void)heap_steal(h, c + 1, false);
+    test_heap_bind(h);
+    other->pulse = other->refills; /* as a first look would leave it */
+    other->pulse_since_ns = 1;
+    void *p = malloc(size_class[c].bytes);
+    EXPECT(p != NULL);
+    EXPECT_MSG(h->active[c] == s, "fresh memory was taken while a quiet heap had some");
+    EXPECT(s->owner == h);
+    free(p);
+    for (unsigned i = 0; i < blocks / 2; i++)
+        free(held[i]);
+    EXPECT_EQ(class_inspect(c).live, 0);
+    expect_heaps_sound();
+    test_heap_bind(NULL);
+    munmap(held, blocks * sizeof *held);
+}
+
+/* ---- exchanges: only where sections are ---- */
+
+static struct heap *bound_to_far_slot(void)
+{
+    struct heap *h = test_heap_new(true);
+    unsigned slot = ++far_slot;
+    EXPECT(slot < slot_count && heap_of_cid[slot] == &empty_heap);
+    h->x_slot = slot;
+    heap_of_cid[slot] = h;
+    return h;
+}
+
+static void expect_bound(const struct heap *h, unsigned slot)
+{
+    EXPECT(heap_of_cid[slot] == h);
+    EXPECT_EQ(h->x_slot, slot);
+}
+
+/* The next free of a block of another heap is one at which heaps look around. */
+static void look_now(struct heap *h, struct heap *other)
+{
+    h->remote_frees = 63;
+    heap_consider_takeover(h, other);
+}
+
+static void quiet_heaps_are_exchanged(void)
+{
+    struct heap *mine = heap_here(), *other = bound_to_far_slot(), *unbound = test_heap_new(true);
+    unsigned slot = sync_slot();
+    expect_bound(mine, slot);
+    uint64_t before = takeover_count;
+    other->refills = 7;
+    look_now(mine, other); /* first look: it has changed */
+    let_it_become_quiet();
+    for (mine->remote_frees = 64; mine->remote_frees < 120;)
+        heap_consider_takeover(mine, other); /* not every free looks */
+    look_now(mine, &global_heap);
+    unbound->pulse = unbound->refills;
+    look_now(mine, unbound);
+    expect_bound(mine, slot);
+    EXPECT_EQ(unbound->x_slot, SLOT_NONE);
+    EXPECT_EQ(takeover_count, before);
+
+    look_now(mine, other);
+    expect_bound(other, slot);
+    expect_bound(mine, far_slot);
+    EXPECT_EQ(takeover_count, before + 1);
+    EXPECT(heap_here() == other);
+    void *p = malloc(333); /* served by the heap that came */
+    EXPECT(p != NULL && superblock_owner(descriptor_of(p)) == heap_here());
+    free(p);
+    expect_heaps_sound();
+}
+
+/* A migrated thread: its blocks are of the heap it left, and come along at its first slow path. */
+static void a_thread_brings_its_heap_along(unsigned c)
+{
+    size_t size = size_class[c].bytes;
+    void *block[200];
+    for (size_t i = 0; i < ARRAY_LEN(block); i++)
+        EXPECT((block[i] = malloc(size)) != NULL);
+    struct heap *mine = heap_here(), *other = bound_to_far_slot();
+    unsigned slot = sync_slot();
+    expect_bound(mine, slot);
+    heap_of_cid[slot] = other; /* the thread was moved from far_slot to slot */
+    heap_of_cid[far_slot] = mine;
+    other->x_slot = slot;
+    mine->x_slot = far_slot;
+    rcs_fence();
+    void *p = malloc(size); /* the heap here has nothing: a slow path */
+    EXPECT(p != NULL);
+    expect_bound(mine, slot);
+    expect_bound(other, far_slot);
+    EXPECT(superblock_owner(descriptor_of(block[0])) == mine);
+    uint64_t remote = mine->remote_frees + other->remote_frees;
+    for (size_t i = 0; i < ARRAY_LEN(block); i++)
+        free(block[i]);
+    free(p);
+    EXPECT_EQ(mine->remote_frees + other->remote_frees, remote);
+    EXPECT_EQ(class_inspect(c).live, 0);
+    expect_heaps_sound();
+}
+
+/* The same, but all it does is free: the first of those are remote, then the heap is brought. */
+static void a_thread_that_only_frees_brings_its_heap_along(unsigned c)
+{
+    size_t size = size_class[c].bytes;
+    enum { count = 1000 };
+    static void *block[count];
+    for (size_t i = 0; i < count; i++)
+        EXPECT((block[i] = malloc(size)) != NULL);
+    struct heap *mine = heap_here(), *other = bound_to_far_slot();
+    unsigned slot = sync_slot();
+    heap_of_cid[slot] = other;
+    heap_of_cid[far_slot] = mine;
+    other->x_slot = slot;
+    mine->x_slot = far_slot;
+    rcs_fence();
+    for (size_t i = 0; i < count; i++)
+        free(block[i]);
+    expect_bound(mine, slot);
+    lock_take(&mine->lock);
+    heap_drain(mine);
+    lock_release(&mine->lock);
+    EXPECT_EQ(class_inspect(c).live, 0);
+    expect_heaps_sound();
+}
+
+int main(void)
+{
+    unit_print_mode();
+    unit_watchdog(60);
+    a_quiet_heap_is_stolen_from(size_class_of(300));
+    a_quiet_heap_is_stolen_from(size_class_of(25000));
+    an_active_list_that_changes_is_no_quiet_heap(size_class_of(420));
+    a_refill_steals_before_it_grows(size_class_of(960));
+    a_refill_steals_before_it_grows(size_class_of(7000));
+    if (sync_mode == sync_rcs) {
+        quiet_heaps_are_exchanged();
+        a_thread_brings_its_heap_along(size_class_of(640));
+        a_thread_brings_its_heap_along(size_class_of(9000));
+        a_thread_that_only_frees_brings_its_heap_along(size_class_of(560));
+    }
+    return 0;
+}
