@@ -62,7 +62,7 @@ static inline bool block_is_valid(enum block_kind kind)
 struct block {
     enum block_kind kind;
     struct superblock *superblock; /* block_superblock, block_quarantined */
-    size_t bytes;                  /* usable */
+    size_t bytes;                  /* usable; BYTES_UNKNOWN for a mapping, in a signal handler, now and then */
     const char *reason;            /* block_invalid */
 };
 

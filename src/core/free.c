@@ -35,11 +35,12 @@ void free_notify(struct superblock *s)
 
 static void push_remote(struct superblock *s, void *p)
 {
-    if (!remote_push(s, p))
-        return;
+    enum remote_pushed pushed = remote_push(s, p);
     struct heap *h = superblock_owner(s);
-    if (h != NULL)
+    if (pushed == remote_pushed_armed && h != NULL)
         heap_post(h, s);
+    else if (pushed == remote_double)
+        free_double(p);
 }
 
 static void free_by_section(struct superblock *s, void *p)
@@ -122,15 +123,16 @@ NOINLINE void free_slow(void *p)
         return;
     case block_large:
     case block_mapping:
-        if (slow_enter()) {
-            if (block.kind == block_large)
-                large_span_give(p);
-            else
-                mapping_give(p);
-            slow_leave();
-            manager_notice();
+        if (!slow_enter()) {
+            large_give_later(p);
+            return;
         }
-        /* Else a signal handler frees a large block while this thread's slow path holds the locks: it is lost. */
+        if (block.kind == block_large)
+            large_span_give(p);
+        else
+            mapping_give(p);
+        slow_leave();
+        manager_notice();
         return;
     case block_invalid:
     case block_free:

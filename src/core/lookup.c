@@ -38,7 +38,9 @@ static struct block inside_span(const struct superblock *s, const void *p)
         first--;
     if (first->kind == slice_large && (size_t)(s - first) < first->span_slices)
         return invalid(not_start);
-    return (uintptr_t)p % SLICE_BYTES == 0 ? (struct block){.kind = block_free} : invalid(not_ours);
+    if (first->kind == slice_free && (size_t)(s - first) < first->span_slices && (uintptr_t)p % SLICE_BYTES == 0)
+        return (struct block){.kind = block_free};
+    return invalid(not_ours);
 }
 
 struct block block_find(const void *p)
@@ -46,10 +48,10 @@ struct block block_find(const void *p)
     if (!core_ready())
         return invalid(not_ours);
     if (!window_contains(p)) {
-        if (!slow_enter()) /* a signal handler inside a slow path may not look: its own caller answers for `p` */
-            return (struct block){.kind = block_mapping, .bytes = 0};
-        size_t bytes = mapping_bytes(p);
-        slow_leave();
+        bool waits = slow_enter();
+        size_t bytes = mapping_bytes(p, waits);
+        if (waits)
+            slow_leave();
         if (bytes == 0)
             return invalid(not_ours);
         return (struct block){.kind = block_mapping, .bytes = bytes};

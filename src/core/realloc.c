@@ -30,6 +30,10 @@ EXPORT void *realloc(void *p, size_t size)
         errno = EINVAL;
         return NULL;
     }
+    if (unlikely(old.bytes == BYTES_UNKNOWN)) {
+        errno = ENOMEM;
+        return NULL;
+    }
     if (fits(old.bytes, size))
         return p;
     if ((old.kind == block_large || old.kind == block_mapping) && size > CLASS_BYTES_MAX && size <= PTRDIFF_MAX &&

@@ -13,6 +13,7 @@
 #include "heap/purge.h"
 #include "manager/manager.h"
 #include "options/options.h"
+#include "os/os.h"
 
 #define TEXT_OF(x) #x
 #define VERSION_TEXT(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
@@ -51,9 +52,12 @@ size_t sutler_purge(void)
 {
     if (!core_ready() || !slow_enter())
         return 0;
-    size_t bytes = heap_purge(purge_everything, NULL);
+    /* What a pass covers may not have been resident in the first place; what counts is what the process no longer has. */
+    size_t before = os_resident_bytes();
+    size_t covered = heap_purge(purge_everything, NULL);
+    size_t after = os_resident_bytes();
     slow_leave();
-    return bytes;
+    return before == 0 ? covered : before > after ? min_size(before - after, covered) : 0;
 }
 
 void sutler_manager_park(void)

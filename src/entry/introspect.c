@@ -22,7 +22,7 @@ EXPORT size_t malloc_usable_size(void *p)
     struct block block = block_find(p);
     if (unlikely(!block_is_valid(block.kind)))
         report_block("malloc_usable_size", p, block);
-    return block.bytes;
+    return block.bytes == BYTES_UNKNOWN ? 0 : block.bytes;
 }
 
 /* Bytes a request of this size really gets. */

@@ -12,7 +12,7 @@ static _Atomic uint64_t state; /* {blocks out << 32 | bytes used} */
 bool emergency_start(void)
 {
     uint32_t first;
-    if (!span_take(EMERGENCY_SLICES, 1, &first))
+    if (!span_take(span_dense, EMERGENCY_SLICES, 1, &first))
         return false;
     for (uint32_t i = 0; i < EMERGENCY_SLICES; i++)
         descriptor_of_slice(first + i)->kind = slice_emergency;

@@ -11,7 +11,7 @@ static void *span_block_take(size_t size, size_t alignment, bool *zero)
 {
     size_t slices = max_size(1, slices_for(size)); /* no bytes, aligned: still an address of its own */
     uint32_t first;
-    if (!span_take(slices, max_size(1, alignment >> SLICE_SHIFT), &first))
+    if (!span_take(span_large, slices, max_size(1, alignment >> SLICE_SHIFT), &first))
         return NULL;
     struct superblock *s = descriptor_of_slice(first);
     *zero = span_is_zero(first, slices);
@@ -22,9 +22,35 @@ static void *span_block_take(size_t size, size_t alignment, bool *zero)
     return slice_address(first);
 }
 
+/* ---- frees that could not wait ---- */
+
+static _Atomic(void *) deferred; /* linked through the blocks' first word */
+
+void large_give_later(void *p)
+{
+    void *head = atomic_load(&deferred);
+    do
+        *(void **)p = head;
+    while (!atomic_compare_exchange_weak(&deferred, &head, p));
+}
+
+static void give_deferred(void)
+{
+    void *next;
+    for (void *p = atomic_exchange(&deferred, NULL); p != NULL; p = next) {
+        next = *(void **)p;
+        if (window_contains(p))
+            large_span_give(p);
+        else
+            mapping_give(p);
+    }
+}
+
 void *large_take(size_t size, size_t alignment, bool *zero)
 {
     void *block = NULL;
+    if (unlikely(atomic_load_explicit(&deferred, memory_order_relaxed) != NULL))
+        give_deferred();
     if (size < MAPPING_BYTES_MIN && alignment < MAPPING_BYTES_MIN) {
         block = span_block_take(size, alignment, zero);
         if (block == NULL && heap_purge(purge_everything, NULL) > 0)

@@ -183,9 +183,12 @@ void *mapping_take(size_t size, size_t alignment, bool *zero)
     return (void *)address;
 }
 
-size_t mapping_bytes(const void *p)
+size_t mapping_bytes(const void *p, bool may_wait)
 {
-    lock_take(&mapping_lock);
+    if (may_wait)
+        lock_take(&mapping_lock);
+    else if (!lock_try(&mapping_lock))
+        return BYTES_UNKNOWN;
     const struct mapping *m = find_locked((uintptr_t)p);
     size_t bytes = m == NULL ? 0 : m->bytes;
     lock_release(&mapping_lock);

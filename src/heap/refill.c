@@ -48,7 +48,7 @@ static enum rcs_result silence(struct heap *h, struct superblock *s)
 static struct superblock *fresh(unsigned c)
 {
     uint32_t first;
-    return span_take(size_class[c].slices, 1, &first) ? superblock_format(first, c) : NULL;
+    return span_take(span_dense, size_class[c].slices, 1, &first) ? superblock_format(first, c) : NULL;
 }
 
 struct superblock *heap_acquire(struct heap *h, unsigned c)

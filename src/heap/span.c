@@ -12,11 +12,22 @@
 
 struct lock span_lock = LOCK_FREE;
 
-static uint32_t bin_head[BIN_COUNT]; /* slice number + 1; 0: empty, which makes zeroed memory a valid start */
-static uint64_t bin_used[(BIN_COUNT + 63) / 64];
-static uint32_t fresh_first, fresh_end; /* opened, never used */
+/* Superblocks and large blocks live apart: the one's stretches are dense and asked to be huge pages, the other's may be
+ * touched anywhere or hardly at all. */
+struct arena {
+    uint32_t bin_head[BIN_COUNT]; /* slice number + 1; 0: empty, which makes zeroed memory a valid start */
+    uint64_t bin_used[(BIN_COUNT + 63) / 64];
+    uint32_t fresh_first, fresh_end; /* opened, never used */
+};
+
+static struct arena arena[2];
 static struct span_counts counts;
 static _Atomic size_t purged_bytes;
+
+static struct arena *arena_of(uint32_t slice)
+{
+    return &arena[(descriptor_of_slice(slice)->flags & FLAG_LARGE) != 0 ? span_large : span_dense];
+}
 
 /* ---- bins ---- */
 
@@ -32,6 +43,7 @@ static unsigned bin_of(size_t slices)
 static void bin_insert(uint32_t first, size_t slices)
 {
     struct superblock *s = descriptor_of_slice(first), *end = s + slices - 1;
+    struct arena *a = arena_of(first);
     unsigned bin = bin_of(slices);
     if (slices > 1) {
         end->kind = slice_free_end;
@@ -40,35 +52,36 @@ static void bin_insert(uint32_t first, size_t slices)
     s->span_slices = slices;
     s->flags &= (uint8_t)~FLAG_AGED;
     s->prev = SLICE_NONE;
-    s->next = bin_head[bin] - 1;
-    if (bin_head[bin] != 0)
-        descriptor_of_slice(bin_head[bin] - 1)->prev = first;
-    bin_head[bin] = first + 1;
-    bin_used[bin / 64] |= 1ull << (bin % 64);
+    s->next = a->bin_head[bin] - 1;
+    if (a->bin_head[bin] != 0)
+        descriptor_of_slice(a->bin_head[bin] - 1)->prev = first;
+    a->bin_head[bin] = first + 1;
+    a->bin_used[bin / 64] |= 1ull << (bin % 64);
     s->kind = slice_free;
 }
 
 static void bin_remove(uint32_t first)
 {
     struct superblock *s = descriptor_of_slice(first), *end = s + s->span_slices - 1;
+    struct arena *a = arena_of(first);
     unsigned bin = bin_of(s->span_slices);
     if (s->next != SLICE_NONE)
         descriptor_of_slice(s->next)->prev = s->prev;
     if (s->prev != SLICE_NONE)
         descriptor_of_slice(s->prev)->next = s->next;
     else
-        bin_head[bin] = s->next + 1;
-    if (bin_head[bin] == 0)
-        bin_used[bin / 64] &= ~(1ull << (bin % 64));
+        a->bin_head[bin] = s->next + 1;
+    if (a->bin_head[bin] == 0)
+        a->bin_used[bin / 64] &= ~(1ull << (bin % 64));
     end->kind = slice_unknown;
     s->kind = slice_unknown;
 }
 
 /* Lowest bin from `bin` on with a span in it, or BIN_COUNT. */
-static unsigned bin_next(unsigned bin)
+static unsigned bin_next(const struct arena *a, unsigned bin)
 {
-    for (unsigned i = bin / 64; i < ARRAY_LEN(bin_used); i++) {
-        uint64_t used = bin_used[i] & (i == bin / 64 ? ~0ull << (bin % 64) : ~0ull);
+    for (unsigned i = bin / 64; i < ARRAY_LEN(a->bin_used); i++) {
+        uint64_t used = a->bin_used[i] & (i == bin / 64 ? ~0ull << (bin % 64) : ~0ull);
         if (used != 0)
             return i * 64 + low_bit(used);
     }
@@ -76,18 +89,18 @@ static unsigned bin_next(unsigned bin)
 }
 
 /* A free span of at least `slices`, or SLICE_NONE.  In the first bin lengths differ: a few are looked at. */
-static uint32_t find(size_t slices)
+static uint32_t find(const struct arena *a, size_t slices)
 {
     const unsigned look = 8;
     unsigned bin = bin_of(slices);
-    uint32_t at = bin_head[bin] - 1;
+    uint32_t at = a->bin_head[bin] - 1;
     for (unsigned i = 0; at != SLICE_NONE && i < look; i++, at = descriptor_of_slice(at)->next)
         if (descriptor_of_slice(at)->span_slices >= slices)
             return at;
     if (bin + 1 >= BIN_COUNT)
         return SLICE_NONE;
-    bin = bin_next(bin + 1);
-    return bin == BIN_COUNT ? SLICE_NONE : bin_head[bin] - 1;
+    bin = bin_next(a, bin + 1);
+    return bin == BIN_COUNT ? SLICE_NONE : a->bin_head[bin] - 1;
 }
 
 /* ---- dirty pages ---- */
@@ -137,50 +150,58 @@ void span_note_purged(size_t bytes)
 
 /* ---- taking ---- */
 
+/* The free span `slice` belongs to the end or the start of, if it may be merged with `other`; else SLICE_NONE. */
+static uint32_t free_neighbour(uint32_t slice, uint32_t other)
+{
+    if (!window_contains(slice_address(slice)) || arena_of(slice) != arena_of(other))
+        return SLICE_NONE;
+    const struct superblock *s = descriptor_of_slice(slice);
+    return s->kind == slice_free ? slice : s->kind == slice_free_end ? s->next : SLICE_NONE;
+}
+
 /* Puts free slices into the bins, merged with free neighbours. */
 static void insert_merged(uint32_t first, size_t slices)
 {
-    if (first > 0) {
-        struct superblock *before = descriptor_of_slice(first - 1);
-        if (before->kind == slice_free || before->kind == slice_free_end) {
-            uint32_t start = before->kind == slice_free ? first - 1 : before->next;
-            slices += descriptor_of_slice(start)->span_slices;
-            bin_remove(start);
-            first = start;
-        }
-    }
-    uint32_t after = first + (uint32_t)slices;
-    if (window_contains(slice_address(after)) && after != fresh_first &&
-        descriptor_of_slice(after)->kind == slice_free) {
+    uint32_t before = first > 0 ? free_neighbour(first - 1, first) : SLICE_NONE;
+    uint32_t after = free_neighbour(first + (uint32_t)slices, first);
+    if (after != SLICE_NONE) {
         slices += descriptor_of_slice(after)->span_slices;
         bin_remove(after);
+    }
+    if (before != SLICE_NONE) {
+        slices += descriptor_of_slice(before)->span_slices;
+        bin_remove(before);
+        first = before;
     }
     bin_insert(first, slices);
 }
 
-static bool open_more(size_t slices)
+static bool open_more(struct arena *a, size_t slices)
 {
-    size_t have = fresh_end - fresh_first, count;
+    size_t have = a->fresh_end - a->fresh_first, count;
     uint32_t first;
     size_t missing = slices > have ? slices - have : 0;
-    if (!window_open(missing, &first, &count))
+    if (!window_open(missing, a == &arena[span_dense], &first, &count))
         return false;
     counts.opened_bytes += count << SLICE_SHIFT;
-    if (first == fresh_end && have > 0) {
-        fresh_end += (uint32_t)count;
+    if (a == &arena[span_large])
+        for (size_t i = 0; i < count; i++)
+            descriptor_of_slice(first + (uint32_t)i)->flags |= FLAG_LARGE;
+    if (first == a->fresh_end && have > 0) {
+        a->fresh_end += (uint32_t)count;
         return true;
     }
     if (have > 0)
-        insert_merged(fresh_first, have); /* the window went on elsewhere */
-    fresh_first = first;
-    fresh_end = first + (uint32_t)count;
-    return fresh_end - fresh_first >= slices || open_more(slices);
+        insert_merged(a->fresh_first, have); /* the window went on elsewhere */
+    a->fresh_first = first;
+    a->fresh_end = first + (uint32_t)count;
+    return count >= slices || open_more(a, slices);
 }
 
 /* `slices` slices from the bins or the fresh end, wherever they lie. */
-static uint32_t take_anywhere(size_t slices)
+static uint32_t take_anywhere(struct arena *a, size_t slices)
 {
-    uint32_t first = find(slices);
+    uint32_t first = find(a, slices);
     if (first != SLICE_NONE) {
         size_t have = descriptor_of_slice(first)->span_slices;
         bin_remove(first);
@@ -188,18 +209,20 @@ static uint32_t take_anywhere(size_t slices)
             bin_insert(first + (uint32_t)slices, have - slices);
         return first;
     }
-    if (fresh_end - fresh_first < slices && !open_more(slices))
+    if (a->fresh_end - a->fresh_first < slices && !open_more(a, slices))
         return SLICE_NONE;
-    first = fresh_first;
-    fresh_first += (uint32_t)slices;
+    first = a->fresh_first;
+    a->fresh_first += (uint32_t)slices;
     return first;
 }
 
-bool span_take(size_t slices, size_t align_slices, uint32_t *first)
+bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *first)
 {
     lock_take(&span_lock);
     size_t slack = align_slices - 1;
-    uint32_t at = take_anywhere(slices + slack);
+    uint32_t at = take_anywhere(&arena[use], slices + slack);
+    if (at == SLICE_NONE) /* no more address space or memory: what the other one has */
+        at = take_anywhere(&arena[!use], slices + slack);
     if (at != SLICE_NONE && slack > 0) {
         uintptr_t address = (uintptr_t)slice_address(at);
         uint32_t head = (uint32_t)((align_up(address, align_slices << SLICE_SHIFT) - address) >> SLICE_SHIFT);
@@ -223,11 +246,13 @@ bool span_extend(uint32_t end, size_t more)
 {
     bool done = false;
     lock_take(&span_lock);
-    if (end == fresh_first && fresh_end - fresh_first >= more) {
-        fresh_first += (uint32_t)more;
-        done = true;
-    } else if (window_contains(slice_address(end)) && end != fresh_first &&
-               descriptor_of_slice(end)->kind == slice_free && descriptor_of_slice(end)->span_slices >= more) {
+    struct arena *a = arena_of(end - 1);
+    uint32_t next = free_neighbour(end, end - 1);
+    if (end == a->fresh_first) {
+        done = a->fresh_end - a->fresh_first >= more;
+        if (done)
+            a->fresh_first += (uint32_t)more;
+    } else if (next == end && descriptor_of_slice(end)->span_slices >= more) {
         size_t have = descriptor_of_slice(end)->span_slices;
         bin_remove(end);
         if (have > more)
@@ -272,14 +297,20 @@ static bool has_aged(uint32_t first, bool *changed)
     return aged;
 }
 
-size_t span_purge(bool all, bool *changed)
+static size_t purge_arena(const struct arena *a, bool all, bool *changed)
 {
     size_t purged = 0;
-    lock_take(&span_lock);
-    for (unsigned bin = bin_next(0); bin < BIN_COUNT; bin = bin + 1 < BIN_COUNT ? bin_next(bin + 1) : BIN_COUNT)
-        for (uint32_t at = bin_head[bin] - 1; at != SLICE_NONE; at = descriptor_of_slice(at)->next)
+    for (unsigned bin = bin_next(a, 0); bin < BIN_COUNT; bin = bin + 1 < BIN_COUNT ? bin_next(a, bin + 1) : BIN_COUNT)
+        for (uint32_t at = a->bin_head[bin] - 1; at != SLICE_NONE; at = descriptor_of_slice(at)->next)
             if (all || has_aged(at, changed))
                 purged += purge_free(at, descriptor_of_slice(at)->span_slices);
+    return purged;
+}
+
+size_t span_purge(bool all, bool *changed)
+{
+    lock_take(&span_lock);
+    size_t purged = purge_arena(&arena[span_dense], all, changed) + purge_arena(&arena[span_large], all, changed);
     lock_release(&span_lock);
     return purged;
 }
@@ -295,9 +326,6 @@ struct span_counts span_counts(void)
 void span_forget_all(void)
 {
     lock_reset(&span_lock);
-    for (unsigned bin = 0; bin < BIN_COUNT; bin++)
-        bin_head[bin] = 0;
-    for (unsigned i = 0; i < ARRAY_LEN(bin_used); i++)
-        bin_used[i] = 0;
-    fresh_first = fresh_end;
+    for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
+        arena[i] = (struct arena){0};
 }

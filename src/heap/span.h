@@ -15,9 +15,12 @@
 #include "heap/superblock.h"
 #include "os/lock.h"
 
+/* What a span is for; the two are kept in separate stretches of the window. */
+enum span_use { span_dense, span_large };
+
 /* Takes `slices` slices, the first at a multiple of `align_slices` (a power of two); *first is its number.  False without
  * memory.  Their descriptors are slice_unknown. */
-bool span_take(size_t slices, size_t align_slices, uint32_t *first);
+bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *first);
 
 /* Gives slices back; they may hold anything. */
 void span_give(uint32_t first, size_t slices);

@@ -206,15 +206,17 @@ const char *superblock_check_list(const struct superblock *s, uint64_t word)
 
 /* ---- remote frees ---- */
 
-bool remote_push(struct superblock *s, void *block)
+enum remote_pushed remote_push(struct superblock *s, void *block)
 {
     uint64_t old = atomic_load_explicit(&s->x_remote, memory_order_relaxed), new;
     do {
+        if (unlikely(word_block(old) == block))
+            return remote_double;
         *link_of(block) = old & ~(uint64_t)REMOTE_ARMED;
         new = word_pack(block, word_count(old) + 1);
     } while (!atomic_compare_exchange_weak_explicit(&s->x_remote, &old, new, memory_order_seq_cst,
                                                     memory_order_relaxed));
-    return (old & REMOTE_ARMED) != 0;
+    return (old & REMOTE_ARMED) != 0 ? remote_pushed_armed : remote_pushed;
 }
 
 uint64_t remote_take(struct superblock *s, bool armed)

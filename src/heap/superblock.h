@@ -57,6 +57,7 @@ enum group {
 #define SLICE_NONE UINT32_MAX
 #define FLAG_DIRTY 1u  /* the slice may hold something else than zeros */
 #define FLAG_AGED 2u   /* a free span: the reclaim job has seen it before */
+#define FLAG_LARGE 8u  /* the slice is of the stretches for large blocks */
 #define FLAG_PURGED 4u /* a superblock: purged when it looked as `seen` says */
 
 struct superblock {
@@ -192,8 +193,13 @@ void superblock_carved(struct superblock *s, struct carving carving);
  * Returns the new word, or 0 if the chain is damaged. */
 uint64_t superblock_join(const struct superblock *s, uint64_t chain, uint64_t word);
 
-/* Adds blocks to x_remote; returns true if that consumed ARMED, in which case the caller must post the superblock. */
-bool remote_push(struct superblock *s, void *block);
+/* Adds a block to x_remote. */
+enum remote_pushed {
+    remote_pushed,
+    remote_pushed_armed, /* that consumed ARMED: the caller must post the superblock */
+    remote_double,       /* it is the top block already; nothing was done */
+};
+enum remote_pushed remote_push(struct superblock *s, void *block);
 /* Takes all of x_remote and leaves it empty, armed or not. */
 uint64_t remote_take(struct superblock *s, bool armed);
 /* Puts a taken chain back, unarmed: the caller posts the superblock. */

@@ -84,7 +84,7 @@ static bool wants_huge_pages(void)
     return choice == huge_pages_on || (choice == huge_pages_auto && top >= HUGE_START_SLICES);
 }
 
-bool window_open(size_t slices, uint32_t *first, size_t *count)
+bool window_open(size_t slices, bool dense, uint32_t *first, size_t *count)
 {
     size_t want = step_for(slices);
     for (;;) {
@@ -102,7 +102,7 @@ bool window_open(size_t slices, uint32_t *first, size_t *count)
         else
             return false;
     }
-    if (wants_huge_pages())
+    if (dense && wants_huge_pages())
         os_advise_huge((char *)hot.window_base + (top << SLICE_SHIFT), want << SLICE_SHIFT);
     *first = (uint32_t)top;
     *count = want;

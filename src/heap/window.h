@@ -25,8 +25,9 @@ struct superblock;
 bool window_start(void);
 
 /* Opens at least `slices` more slices directly at the top; *first is the first new slice's number, *count how many were
- * opened.  A new stretch need not follow the last one.  Returns false without memory.  Caller holds the span lock. */
-bool window_open(size_t slices, uint32_t *first, size_t *count);
+ * opened.  `dense` stretches may be made of huge pages.  A new one
+ * need not follow the last.  Returns false without memory.  Caller holds the span lock. */
+bool window_open(size_t slices, bool dense, uint32_t *first, size_t *count);
 
 /* Lets free's fast path look descriptors up: rcs mode. */
 void window_serve_fast_path(void);

@@ -218,7 +218,7 @@ void test_heap_bind(struct heap *h)
 struct superblock *test_superblock_new(unsigned c)
 {
     uint32_t first;
-    EXPECT(span_take(size_class[c].slices, 1, &first));
+    EXPECT(span_take(span_dense, size_class[c].slices, 1, &first));
     return superblock_format(first, c);
 }
 

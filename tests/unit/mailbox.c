@@ -85,7 +85,7 @@ static void what_moved_is_forwarded(struct heap *h, struct heap *other, unsigned
     test_carve_all(s);
     void *block = test_take(s);
     settle(other, s);
-    EXPECT(remote_push(s, block));
+    EXPECT_EQ(remote_push(s, block), remote_pushed_armed);
     heap_post(h, s); /* whoever posted it had read the owner before it moved */
     drain(h);
     EXPECT_EQ(mailbox_length(h), 0);
@@ -153,7 +153,7 @@ static void *post_at_random(void *number)
         if (rng_below(&rng, 4) == 0) {
             heap_post(box[rng_below(&rng, 2)], member[i]); /* a mere hint, to whomever */
         } else if (atomic_compare_exchange_strong(&in_hand[i], &held, 0)) {
-            if (remote_push(member[i], hostage[i]))
+            if (remote_push(member[i], hostage[i]) == remote_pushed_armed)
                 heap_post(superblock_owner(member[i]), member[i]);
         }
         if (rng_below(&rng, 64) == 0)

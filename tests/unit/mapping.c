@@ -49,7 +49,7 @@ static void take(struct entry *e, struct rng *rng)
     bool zero;
     e->address = mapping_take(size, alignment, &zero);
     EXPECT(e->address != NULL);
-    e->bytes = mapping_bytes(e->address);
+    e->bytes = mapping_bytes(e->address, true);
     EXPECT(e->bytes >= size && e->bytes <= align_up(size, os_page_bytes) * 5 / 4);
     EXPECT_EQ((uintptr_t)e->address % max_size(alignment, os_page_bytes), 0);
     EXPECT(!window_contains(e->address));
@@ -67,7 +67,7 @@ static void give(struct entry *e)
     expect_stamped(e);
     EXPECT(!mapping_give(e->address + os_page_bytes / 2)); /* not a start */
     EXPECT(mapping_give(e->address));
-    EXPECT_EQ(mapping_bytes(e->address), 0);
+    EXPECT_EQ(mapping_bytes(e->address, true), 0);
     EXPECT(!mapping_give(e->address));
     live--;
     live_bytes -= e->bytes;
@@ -80,11 +80,11 @@ static void resize(struct entry *e, struct rng *rng)
     char *now = mapping_resize(e->address, size);
     EXPECT(now != NULL);
     if (now != e->address) {
-        EXPECT_EQ(mapping_bytes(e->address), 0);
+        EXPECT_EQ(mapping_bytes(e->address, true), 0);
         moved++;
     }
     e->address = now;
-    e->bytes = mapping_bytes(now);
+    e->bytes = mapping_bytes(now, true);
     EXPECT_EQ(e->bytes, align_up(size, os_page_bytes));
     EXPECT_EQ(*(uint64_t *)now, e->key);
     if (e->bytes >= old)
@@ -101,13 +101,13 @@ static void lookups_find_starts_only(struct rng *rng)
         const struct entry *e = &entry[rng_below(rng, COUNT)];
         if (e->address == NULL)
             continue;
-        EXPECT_EQ(mapping_bytes(e->address), e->bytes);
-        EXPECT_EQ(mapping_bytes(e->address + 16), 0);
-        EXPECT_EQ(mapping_bytes(e->address - 1), 0);
+        EXPECT_EQ(mapping_bytes(e->address, true), e->bytes);
+        EXPECT_EQ(mapping_bytes(e->address + 16, true), 0);
+        EXPECT_EQ(mapping_bytes(e->address - 1, true), 0);
     }
-    EXPECT_EQ(mapping_bytes(NULL), 0);
-    EXPECT_EQ(mapping_bytes((void *)1), 0); /* the table's mark of a removed entry */
-    EXPECT_EQ(mapping_bytes((void *)UINTPTR_MAX), 0);
+    EXPECT_EQ(mapping_bytes(NULL, true), 0);
+    EXPECT_EQ(mapping_bytes((void *)1, true), 0); /* the table's mark of a removed entry */
+    EXPECT_EQ(mapping_bytes((void *)UINTPTR_MAX, true), 0);
     EXPECT(!mapping_give(NULL) && !mapping_give((void *)1));
     EXPECT(mapping_resize((void *)(uintptr_t)0x7000, 4096) == NULL);
 }
@@ -180,7 +180,7 @@ static void what_is_kept_is_bounded(void)
     p = mapping_take((size_t)40 << 20, 16, &zero);
     EXPECT(p != NULL && mapping_give(p));
     void *q = mapping_take((size_t)17 << 20, 16, &zero);
-    EXPECT(q != NULL && q != p && mapping_bytes(q) == (size_t)17 << 20);
+    EXPECT(q != NULL && q != p && mapping_bytes(q, true) == (size_t)17 << 20);
     EXPECT(mapping_give(q));
     mapping_purge(true, NULL);
 }
@@ -196,7 +196,7 @@ static void sizes_beyond_reason_fail(void)
     p[0] = 7;
     EXPECT(mapping_resize(p, (size_t)1 << 60) == NULL);
     EXPECT(mapping_resize(p, SIZE_MAX) == NULL);
-    EXPECT(p[0] == 7 && mapping_bytes(p) == 20480);
+    EXPECT(p[0] == 7 && mapping_bytes(p, true) == 20480);
     EXPECT(mapping_give(p));
 }
 

@@ -111,7 +111,7 @@ static void take(struct rng *rng)
         return;
     struct held *h = &held[held_count++];
     uint32_t first;
-    EXPECT(span_take(slices, align, &first));
+    EXPECT(span_take(span_dense, slices, align, &first));
     EXPECT_EQ((uintptr_t)slice_address(first) % (align << SLICE_SHIFT), 0);
     *h = (struct held){first, (uint32_t)slices, rng_next(rng)};
     mark_taken(first, slices);
@@ -194,7 +194,7 @@ static void neighbours_merge(struct rng *rng)
     enum { parts = 40 };
     uint32_t whole, first[parts], order[parts];
     const size_t each = 5;
-    EXPECT(span_take(parts * each, 1, &whole));
+    EXPECT(span_take(span_dense, parts * each, 1, &whole));
     for (uint32_t i = 0; i < parts; i++)
         first[i] = whole + i * (uint32_t)each, order[i] = i;
     for (int round = 0; round < 50; round++) {
@@ -215,11 +215,11 @@ static void neighbours_merge(struct rng *rng)
         EXPECT_MSG(found, "the parts did not merge (first slice's kind is %d)", s->kind);
         uint32_t again[parts];
         for (uint32_t i = 0; i < parts; i++) /* taken elsewhere or here: all of it fits in what is open */
-            EXPECT(span_take(each, 1, &again[i]));
+            EXPECT(span_take(span_dense, each, 1, &again[i]));
         EXPECT_EQ(span_counts().opened_bytes, opened);
         for (uint32_t i = 0; i < parts; i++)
             span_give(again[i], each);
-        EXPECT(span_take(parts * each, 1, &whole));
+        EXPECT(span_take(span_dense, parts * each, 1, &whole));
         EXPECT_EQ(span_counts().opened_bytes, opened);
         for (uint32_t i = 0; i < parts; i++)
             first[i] = whole + i * (uint32_t)each;
@@ -233,7 +233,7 @@ static void only_aged_spans_are_purged_by_the_clock(void)
     bool changed = false;
     span_purge(true, &changed);
     uint32_t a, fence, b;
-    EXPECT(span_take(3, 1, &a) && span_take(1, 1, &fence) && span_take(3, 1, &b));
+    EXPECT(span_take(span_dense, 3, 1, &a) && span_take(span_dense, 1, 1, &fence) && span_take(span_dense, 3, 1, &b));
     span_give(a, 3);
     size_t one = 3 * SLICE_BYTES;
     changed = false;
@@ -256,7 +256,7 @@ static void the_cache_of_large_blocks_is_bounded(void)
     const size_t slices = 64; /* 4 MiB */
     static uint32_t first[count];
     for (int i = 0; i < count; i++) {
-        EXPECT(span_take(slices, 1, &first[i]));
+        EXPECT(span_take(span_dense, slices, 1, &first[i]));
         memset(slice_address(first[i]), 0x3c, 4096);
     }
     for (int i = 0; i < count; i++) {

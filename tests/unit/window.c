@@ -57,7 +57,7 @@ static void grow(size_t slices)
     uintptr_t top = window_top();
     while (window_top() == top) {
         EXPECT(n < most);
-        EXPECT(span_take(slices, 1, &first[n]));
+        EXPECT(span_take(span_dense, slices, 1, &first[n]));
         char *start = slice_address(first[n]), *end = start + (slices << SLICE_SHIFT);
         for (int k = 0; k < OBSTACLES; k++)
             EXPECT_MSG(obstacle[k] == NULL || obstacle[k] + OBSTACLE_BYTES <= start || obstacle[k] >= end,
@@ -131,7 +131,7 @@ static void a_stranger_among_the_descriptors(void)
         EXPECT(kept != NULL);
         uint32_t first;
         unsigned taken = 0;
-        while (taken < 100000 && span_take(64, 1, &first))
+        while (taken < 100000 && span_take(span_dense, 64, 1, &first))
             taken++;
         EXPECT_MSG(taken < 100000, "the window grew over a stranger's mapping");
         void *block = malloc((size_t)3 << 20); /* a mapping of its own is still possible */
