@@ -6,6 +6,7 @@
 #include "heap/span.h"
 #include "manager/manager.h"
 #include "options/options.h"
+#include "os/os.h"
 #include "stats/stats.h"
 
 static void add_superblock(struct sutler_stats *stats, const struct superblock *s)
@@ -72,9 +73,19 @@ void snapshot_write(int fd, bool json)
     stats_write(fd, json, &stats, facts, ARRAY_LEN(facts));
 }
 
+/* Programs that check their output at exit (coreutils) close standard error before destructors run: the report has a
+ * descriptor of its own. */
+static int report_fd = 2;
+
+static __attribute__((constructor(102))) void keep_standard_error(void)
+{
+    if (option_get(option_stats) != stats_off)
+        report_fd = os_keep_fd(2);
+}
+
 static __attribute__((destructor)) void report_at_exit(void)
 {
     unsigned choice = option_get(option_stats);
     if (choice != stats_off)
-        snapshot_write(2, choice == stats_json);
+        snapshot_write(report_fd, choice == stats_json);
 }

@@ -47,3 +47,10 @@ void os_env_each(const char *prefix, void (*visit)(const char *entry))
         if (begins_with(*entry, prefix))
             visit(*entry);
 }
+
+int os_keep_fd(int fd)
+{
+    const int high = 500;
+    long kept = sys_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, high, 0, 0, 0);
+    return sys_failed(kept) ? fd : (int)kept;
+}

@@ -96,6 +96,9 @@ bool os_rseq_fence(void);
 
 /* ---- time and environment ---- */
 
+/* A duplicate of `fd`, closed on exec, with a number programs do not use; `fd` itself if there can be none. */
+int os_keep_fd(int fd);
+
 /* Nanoseconds of a monotonic clock with the resolution of the timer tick or better.  [signal] */
 uint64_t os_now_ns(void);
 
