@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The bug: freeing an address inside the heap's own address space that was never handed out: the far end of the
+ * superblock or arena that a first block lies in.
+ */
+#include "errors/bug.h"
+
+int main(int argc, char **argv)
+{
+    const char *call = bug_call(argc, argv);
+    char *block = malloc(48);
+    CHECK(block != NULL);
+    char *far = (char *)(((uintptr_t)block | (bug_size(argc, argv, 64 * MIB) - 1)) + 1 - 32);
+    bug_expect(call, "invalid pointer", far, FOREIGN);
+    bug_expect(call, "invalid pointer", far, INTERIOR);
+    bug_expect(call, "double free", far, "block is already free");
+    bug_pass(call, far);
+    bug_survived();
+    return 0;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What tests ask the kernel about themselves (resident memory, cpus, threads), read with open/read into a stack buffer
+ * so that asking does not allocate and so does not disturb what is measured.
+ */
+#ifndef TESTS_PROC_H
+#define TESTS_PROC_H
+
+#include "check.h"
+#include <fcntl.h>
+#include <sched.h>
+
+static inline size_t proc_read(const char *path, char *buffer, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    size_t length = 0;
+    ssize_t n;
+    while (length + 1 < size && (n = read(fd, buffer + length, size - 1 - length)) > 0)
+        length += (size_t)n;
+    close(fd);
+    buffer[length] = 0;
+    return length;
+}
+
+/* A "Name:   123 kB" row of /proc/self/status in bytes; 0 when there is none. */
+static inline size_t proc_status_bytes(const char *name)
+{
+    char text[8192];
+    proc_read("/proc/self/status", text, sizeof text);
+    const char *row = strstr(text, name);
+    return row == NULL ? 0 : (size_t)strtoull(row + strlen(name) + 1, NULL, 10) * KIB;
+}
+
+static inline size_t proc_resident_bytes(void)
+{
+    char text[256];
+    proc_read("/proc/self/statm", text, sizeof text);
+    char *end;
+    strtoull(text, &end, 10);
+    return (size_t)strtoull(end, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The cpus this thread may run on, as a list; returns how many. */
+static inline int proc_cpus(int *cpus, int capacity)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CHECK(sched_getaffinity(0, sizeof set, &set) == 0);
+    int count = 0;
+    for (int cpu = 0; cpu < CPU_SETSIZE && count < capacity; cpu++) {
+        if (CPU_ISSET(cpu, &set))
+            cpus[count++] = cpu;
+    }
+    return count;
+}
+
+static inline void proc_pin_tid(pid_t tid, int cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    sched_setaffinity(tid, sizeof set, &set); /* a thread that has just ended is no error */
+}
+
+static inline void sleep_us(unsigned microseconds)
+{
+    struct timespec time = {microseconds / 1000000, (long)(microseconds % 1000000) * 1000};
+    nanosleep(&time, NULL);
+}
+
+static inline uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+#endif
