@@ -104,9 +104,26 @@ static void free_locked(struct superblock *s, void *p)
         free_double(p);
 }
 
+/* A block in a later slice of a superblock of this cid's heap: as good as the fast path, one lookup further. */
+static bool free_in_tail(void *p)
+{
+    if ((uintptr_t)p - hot.window_base >= hot.window_bytes)
+        return false;
+    struct superblock *s = descriptor_of(p);
+    if (s->kind != slice_tail)
+        return false;
+    s = descriptor_of_slice(s->next);
+    if (s->kind != slice_superblock || !superblock_is_block_start(s, p))
+        return false;
+    enum hot_pushed pushed = hot_push(p, s);
+    if (unlikely(pushed == hot_pushed_notify))
+        free_notify(s);
+    return pushed <= hot_pushed_notify;
+}
+
 NOINLINE void free_slow(void *p)
 {
-    if (p == NULL)
+    if (p == NULL || likely(free_in_tail(p)))
         return;
     struct block block = block_find(p);
     switch (block.kind) {

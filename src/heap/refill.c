@@ -10,6 +10,8 @@
 #include "heap/heap.h"
 #include "heap/span.h"
 
+#define DENSE_BYTES_MAX 8192u
+
 enum restocked { restocked, exhausted, interrupted };
 
 /* Gives `s`, of heap `h`, a free block. */
@@ -45,10 +47,12 @@ static enum rcs_result silence(struct heap *h, struct superblock *s)
     return result;
 }
 
+/* Superblocks of several blocks a page are dense; of larger ones some blocks may never be touched. */
 static struct superblock *fresh(unsigned c)
 {
     uint32_t first;
-    return span_take(span_dense, size_class[c].slices, 1, &first) ? superblock_format(first, c) : NULL;
+    enum span_use use = size_class[c].bytes <= DENSE_BYTES_MAX ? span_dense : span_large;
+    return span_take(use, size_class[c].slices, 1, &first) ? superblock_format(first, c) : NULL;
 }
 
 struct superblock *heap_acquire(struct heap *h, unsigned c)

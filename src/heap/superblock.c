@@ -30,17 +30,10 @@ static uint64_t all_units(const struct superblock *s, unsigned shift)
     return bit_run(0, (unsigned)((covered + (1ul << shift) - 1) >> shift));
 }
 
-/* Number of the block that starts at this offset; of some block before it if none does. */
-static inline unsigned block_number(const struct superblock *s, size_t offset)
-{
-    return (unsigned)((offset * s->reciprocal) >> 32);
-}
-
 bool superblock_is_block(const struct superblock *s, const void *p)
 {
-    size_t offset = (size_t)((const char *)p - superblock_start(s));
-    unsigned i = block_number(s, offset);
-    return offset == (size_t)i * s->block_bytes && i < s->blocks && (units_of_block(s, unit_shift(s), i) & s->uncarved) == 0;
+    unsigned i = superblock_block_number(s, (size_t)((const char *)p - superblock_start(s)));
+    return superblock_is_block_start(s, p) && (units_of_block(s, unit_shift(s), i) & s->uncarved) == 0;
 }
 
 /* ---- birth ---- */
@@ -191,7 +184,7 @@ const char *superblock_check_list(const struct superblock *s, uint64_t word)
         size_t offset = (size_t)(block - start);
         if (offset >= bytes)
             return "a block outside the superblock on the list";
-        unsigned i = block_number(s, offset);
+        unsigned i = superblock_block_number(s, offset);
         if (offset != (size_t)i * s->block_bytes)
             return "an address inside a block on the list";
         if (seen[i / 64] >> (i % 64) & 1)
@@ -255,7 +248,7 @@ uint64_t superblock_uncarve(struct superblock *s, const char **damage)
     unsigned shift = unit_shift(s);
     char *start = superblock_start(s);
     for (uint64_t at = word; at != 0; at = *link_of(word_block(at)))
-        free_block[block_number(s, (size_t)((char *)word_block(at) - start))] = 1;
+        free_block[superblock_block_number(s, (size_t)((char *)word_block(at) - start))] = 1;
 
     /* A unit that a live block touches stays. */
     uint64_t kept = 0;

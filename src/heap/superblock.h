@@ -172,6 +172,20 @@ static inline unsigned superblock_available(const struct superblock *s, uint64_t
     return s->blocks - superblock_live(s, word);
 }
 
+/* Number of the block that starts at this offset; of some block before it if none does. */
+static inline unsigned superblock_block_number(const struct superblock *s, size_t offset)
+{
+    return (unsigned)((offset * s->reciprocal) >> 32);
+}
+
+/* True if `p` is where a block would start, carved or not. */
+static inline bool superblock_is_block_start(const struct superblock *s, const void *p)
+{
+    size_t offset = (size_t)((const char *)p - superblock_start(s));
+    unsigned i = superblock_block_number(s, offset);
+    return offset == (size_t)i * s->block_bytes && i < s->blocks;
+}
+
 /* True if p is the start of a block that has been carved. */
 bool superblock_is_block(const struct superblock *s, const void *p);
 
