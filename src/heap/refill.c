@@ -30,9 +30,11 @@ static enum restocked restock(struct heap *h, struct superblock *s)
         struct carving carving = superblock_carve(s);
         if (carving.word == 0)
             return exhausted;
+        /* Counted before it is published: from the commit on, other threads may ask what a block of it is. */
+        superblock_count_carving(s, carving);
         result = heap_commit(h, s, &s->word, 0, &s->word, carving.word);
-        if (result == rcs_done)
-            superblock_carved(s, carving);
+        if (result != rcs_done)
+            superblock_discount_carving(s, carving);
     }
     return result == rcs_done || result == rcs_changed ? restocked : interrupted;
 }

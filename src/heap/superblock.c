@@ -138,10 +138,16 @@ struct carving superblock_carve(const struct superblock *s)
     return s->uncarved == tail ? carve_tail(s, shift, first) : carve_hole(s, shift, first);
 }
 
-void superblock_carved(struct superblock *s, struct carving carving)
+void superblock_count_carving(struct superblock *s, struct carving carving)
 {
     s->uncarved &= ~carving.units;
     s->carved = (uint16_t)(s->carved + word_count(carving.word));
+}
+
+void superblock_discount_carving(struct superblock *s, struct carving carving)
+{
+    s->uncarved |= carving.units;
+    s->carved = (uint16_t)(s->carved - word_count(carving.word));
 }
 
 /* ---- lists ---- */

@@ -194,14 +194,15 @@ bool superblock_is_block(const struct superblock *s, const void *p);
 /* Makes a fresh span (slice numbers first .. first + slices of the class) an exclusive superblock, nothing carved. */
 struct superblock *superblock_format(uint32_t first, unsigned class);
 
-/* Links blocks of uncarved units into a list that starts from an empty word.  Nothing of the superblock changes until
- * superblock_carved() is told that the list was published: a section that failed leaves the units uncarved. */
+/* Links blocks of uncarved units into a list that starts from an empty word.  Nothing of the superblock changes until the
+ * carving is counted; one whose list could not be published is discounted again. */
 struct carving {
-    uint64_t word;     /* the list; 0 if nothing was left to carve */
-    uint64_t units;    /* what it uses up */
+    uint64_t word;  /* the list; 0 if nothing was left to carve */
+    uint64_t units; /* what it uses up */
 };
 struct carving superblock_carve(const struct superblock *s);
-void superblock_carved(struct superblock *s, struct carving carving);
+void superblock_count_carving(struct superblock *s, struct carving carving);
+void superblock_discount_carving(struct superblock *s, struct carving carving);
 
 /* Prepends the blocks of `chain` to the list `word`; the links are rewritten, so a join can be repeated with another word.
  * Returns the new word, or 0 if the chain is damaged. */

@@ -64,7 +64,7 @@ static void settled_by_count(struct heap *h, unsigned c)
             break;
         struct carving carving = superblock_carve(s);
         s->word = superblock_join(s, carving.word, s->word);
-        superblock_carved(s, carving);
+        superblock_count_carving(s, carving);
     }
     munmap(block, s->blocks * sizeof *block);
     test_superblock_drop(s);

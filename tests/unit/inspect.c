@@ -228,7 +228,7 @@ void test_carve_all(struct superblock *s)
         struct carving carving = superblock_carve(s);
         s->word = superblock_join(s, carving.word, s->word);
         EXPECT(s->word != 0);
-        superblock_carved(s, carving);
+        superblock_count_carving(s, carving);
     }
     EXPECT_EQ(word_count(s->word), s->blocks);
 }

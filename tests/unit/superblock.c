@@ -31,7 +31,7 @@ static void every_class_is_carved_into_every_block_once(void)
             EXPECT_EQ(s->uncarved, before); /* nothing changes before it is published */
             EXPECT(carving.word != 0 && carving.units != 0);
             EXPECT_EQ(carving.units & ~before, 0);
-            superblock_carved(s, carving);
+            superblock_count_carving(s, carving);
             EXPECT(superblock_check_list(s, carving.word) == NULL);
             for (uint64_t at = carving.word; at != 0; at = *link_of(word_block(at)), found++) {
                 expect_block_in_place(s, word_block(at), seen);

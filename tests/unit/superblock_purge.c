@@ -58,7 +58,7 @@ static void carve(struct reference *r)
     }
     s->word = superblock_join(s, carving.word, s->word);
     EXPECT(s->word != 0);
-    superblock_carved(s, carving);
+    superblock_count_carving(s, carving);
 }
 
 static void take(struct reference *r, struct rng *rng)
@@ -197,13 +197,13 @@ static void a_straddler_waits_for_both_its_units(void)
     size_t unit = unit_bytes_of(c);
     struct carving first = superblock_carve(s);
     EXPECT_EQ(word_count(first.word), unit / size_class[c].bytes);
-    superblock_carved(s, first);
+    superblock_count_carving(s, first);
     unsigned straddler = (unsigned)(unit / size_class[c].bytes);
     EXPECT(__builtin_popcountll(units_touched(c, straddler)) == 2);
     EXPECT(!superblock_is_block(s, block_at(s, straddler)));
     struct carving second = superblock_carve(s);
     EXPECT_EQ((uintptr_t)word_block(second.word), (uintptr_t)block_at(s, straddler));
-    superblock_carved(s, second);
+    superblock_count_carving(s, second);
     EXPECT(superblock_is_block(s, block_at(s, straddler)));
     test_superblock_drop(s);
 }
