@@ -55,9 +55,8 @@ static void *take_by_section(unsigned c)
 {
     for (int i = 0; i < TRIES_MAX; i++) {
         struct heap *h = heap_here();
-        if (h == NULL)
+        if (h == NULL || (h = heap_follow(h)) == NULL)
             return NULL;
-        h = heap_follow(h);
         lock_take(&h->lock);
         enum refill refill = heap_refill(h, c);
         lock_release(&h->lock);

@@ -23,11 +23,15 @@ struct batch {
 
 /* ---- which ---- */
 
+/* What the lists look like, in 15 bits; the lowest bit of `seen` says that it was purged looking so.  `seen` is written
+ * under purge_lock only: it has no neighbours that other threads write without a lock. */
+#define SEEN_PURGED 1u
+
 static uint16_t look_of(const struct superblock *s)
 {
     uint64_t lists = superblock_word(s) * 0x9e3779b97f4a7c15ull ^
                      atomic_load_explicit(&s->x_remote, memory_order_relaxed) * 0xc2b2ae3d27d4eb4full;
-    return (uint16_t)(lists >> 48);
+    return (uint16_t)(lists >> 48) & (uint16_t)~SEEN_PURGED;
 }
 
 /* Worth taking offline now?  Reads a descriptor that may be changing; the answer only costs time if it is wrong. */
@@ -42,13 +46,12 @@ static bool is_wanted(struct superblock *s, enum purge_what what, bool *changed)
     if (free_blocks * 4 < s->carved)
         return false;
     uint16_t look = look_of(s);
-    if (s->seen != look) {
+    if ((s->seen & ~SEEN_PURGED) != look) {
         s->seen = look;
-        s->flags &= (uint8_t)~FLAG_PURGED;
         *changed = true;
         return false;
     }
-    return (s->flags & FLAG_PURGED) == 0;
+    return (s->seen & SEEN_PURGED) == 0;
 }
 
 /* ---- offline, and back ---- */
@@ -103,8 +106,7 @@ static void put_online(struct heap *h, struct superblock *s)
     lock_take(&h->lock);
     heap_settle(h, s);
     lock_release(&h->lock);
-    s->seen = look_of(s);
-    s->flags |= FLAG_PURGED;
+    s->seen = look_of(s) | SEEN_PURGED;
 }
 
 /* Purges the batch and puts it online again. */

@@ -17,6 +17,8 @@
  *   gate        (notify_at) a section that compares the word; or exclusive
  *   x_remote    hardware atomics, anyone
  *   x_mail_next hardware atomics: 0 not in a mailbox.  Never reset by formatting: a late poster may still hold it
+ *   flags       whoever the slice belongs to: the holder of the span, or of the span lock if it is free
+ *   seen        under the purge lock
  *   the rest    under the lock of the owning heap, or exclusive
  */
 #ifndef SUTLER_HEAP_SUPERBLOCK_H
@@ -57,8 +59,7 @@ enum group {
 #define SLICE_NONE UINT32_MAX
 #define FLAG_DIRTY 1u  /* the slice may hold something else than zeros */
 #define FLAG_AGED 2u   /* a free span: the reclaim job has seen it before */
-#define FLAG_LARGE 8u  /* the slice is of the stretches for large blocks */
-#define FLAG_PURGED 4u /* a superblock: purged when it looked as `seen` says */
+#define FLAG_LARGE 4u  /* the slice is of the stretches for large blocks */
 
 struct superblock {
     uint64_t word;
@@ -84,7 +85,7 @@ struct superblock {
     uint8_t group;
     uint8_t kind;
     uint8_t flags;
-    uint16_t seen; /* purge.c: a hash of what the lists looked like at the last look */
+    uint16_t seen; /* purge.c only: what the lists looked like at the last look */
 };
 
 _Static_assert(sizeof(struct superblock) == 1 << DESCRIPTOR_SHIFT, "one cache line");
