@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: MIT
+"""Suites, the CSV, ctrl-C, and the report with its page."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, printed
+from sutler_tool import bench, report, results, suites
+from sutler_tool.measure import Run
+from sutler_tool.paths import ToolError
+
+SUITE = """
+title = "Small things"
+about = "For tests."
+rounds = 4
+[[program]]
+name = "line"
+run = ["/bin/echo", "name=line ns_per_op=2.5 checksum=7 seconds=0.1"]
+figure = "ns_per_op"
+also = ["seconds"]
+[[program]]
+name = "plain"
+run = ["/bin/echo", "words"]
+[[program]]
+name = "absent"
+run = ["/no/such/program"]
+[[program]]
+name = "silent"
+run = ["/bin/true"]
+figure = "ns_per_op"
+[[sweep]]
+name = "swept"
+run = ["/bin/echo", "name=swept ns_per_op=@value@"]
+values = [1, 2]
+label = "threads"
+figure = "ns_per_op"
+"""
+
+
+@pytest.fixture
+def suite_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "suites"
+    folder.mkdir()
+    (folder / "small.toml").write_text(SUITE)
+    monkeypatch.setattr(suites, "folder", lambda: folder)
+    return folder
+
+
+def run_bench(console, out: Path, library: Path, **more) -> int:
+    wanted = {"rounds": 0, "only": (), "same": True, "render": True, **more}
+    return bench.bench(
+        console,
+        ["small"],
+        [],
+        wanted["rounds"],
+        out,
+        wanted["only"],
+        wanted["same"],
+        False,
+        wanted["render"],
+        str(library),
+    )
+
+
+def test_every_suite_of_the_tree_is_sound() -> None:
+    names = suites.names()
+    assert {"paper", "real", "micro"} <= set(names)
+    for name in names:
+        suite = suites.load(name)
+        titles = [entry.name for entry in suite.entries]
+        assert titles and len(set(titles)) == len(titles), name
+
+
+def test_mistakes_in_a_suite_are_named(suite_folder: Path) -> None:
+    (suite_folder / "bad.toml").write_text('[[program]]\nname = "x"\nrun = ["true"]\ntypo = 1\n')
+    with pytest.raises(ToolError, match="typo"):
+        suites.load("bad")
+    (suite_folder / "worse.toml").write_text("[[program")
+    with pytest.raises(ToolError, match="worse.toml"):
+        suites.load("worse")
+    with pytest.raises(ToolError, match="there is no suite 'nosuch'"):
+        suites.load("nosuch")
+
+
+def test_a_suite_is_run_recorded_and_reported(console, suite_folder: Path, good_library: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run_bench(console, out, good_library) == 0
+    with (out / "runs.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    silent = [row for row in rows if row["program"] == "silent"]
+    assert silent and all(row["status"] == "failed" and "no result line" in row["detail"] for row in silent)
+    assert not any(row["program"] == "absent" for row in rows)
+    assert "absent is left out" in printed(console)
+    found = results.load(out)
+    line = next(program for program in found.programs if program.name == "line")
+    assert line.middle("sutler", "ns_per_op").value == 2.5
+    assert line.middle("glibc", "seconds").value == 0.1
+    tables = (out / "tables.md").read_text()
+    assert "| line [ns] |" in tables and "failed 2 of 2" in tables
+    assert report.agreement(console, found, found) == 0
+    with pytest.raises(ToolError, match="already holds results"):
+        run_bench(console, out, good_library)
+
+
+def test_the_page_stands_alone(console, suite_folder: Path, good_library: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run_bench(console, out, good_library, rounds=2)
+    page = (out / "index.html").read_text()
+    assert page.count("<table>") >= 5 and page.count("<svg") == 3
+    assert "src=" not in page and "http-equiv" not in page
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if not browser:
+        pytest.skip("no Chromium here")
+    picture = tmp_path / "page.png"
+    report.screenshot(out / "index.html", picture, print)
+    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and picture.stat().st_size > 20_000
+    # What the browser made of it: tables with rows, pictures with a size.
+    done = subprocess.run(
+        [
+            browser,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-background-networking",
+            "--no-first-run",
+            f"--user-data-dir={tmp_path}/profile",
+            "--dump-dom",
+            (out / "index.html").as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.count("</table>") >= 5 and done.stdout.count("</svg>") == 3 and "Small things" in done.stdout
+
+
+def test_of_repeated_runs_the_least_disturbed_counts() -> None:
+    runs = [
+        Run("a", "ok", wall_s=1, foreign_s=0.9, round=0),
+        Run("a", "ok", wall_s=2, foreign_s=0.1, round=0),
+        Run("a", "ok", wall_s=3, foreign_s=0.5, round=0),
+        Run("a", "crashed", round=1),
+        Run("a", "ok", round=1),
+    ]
+    assert [(run.wall_s, run.status) for run in results.counted(runs)] == [(2, "ok"), (0.0, "crashed")]
+
+
+def test_ctrl_c_leaves_complete_rows(suite_folder: Path, good_library: Path, tmp_path: Path) -> None:
+    (suite_folder / "slow.toml").write_text('rounds = 50\n[[program]]\nname = "nap"\nrun = ["/bin/sleep", "0.1"]\n')
+    out = tmp_path / "out"
+    program = (
+        "import sys; from pathlib import Path; from rich.console import Console\n"
+        "from sutler_tool import bench, suites\n"
+        f"suites.folder = lambda: Path({str(suite_folder)!r})\n"
+        f"sys.exit(bench.bench(Console(), ['slow'], [], 0, Path({str(out)!r}), (), False, False, True,"
+        f"{str(good_library)!r}))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools" / "sutler")}
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    runs = out / "runs.csv"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and (not runs.exists() or runs.read_text().count("\n") < 5):
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, output
+    with runs.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) >= 4
+    assert all(row["command"] and row["status"] == "ok" for row in rows)
+    assert (out / "index.html").exists()
+    assert results.load(out).about["interrupted"] is True
+
+
+def test_a_cut_off_last_row_is_left_out(console, suite_folder: Path, good_library: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run_bench(console, out, good_library, render=False)
+    text = (out / "runs.csv").read_text().rstrip("\n")
+    before = sum(program.attempts for program in results.load(out).programs)
+    (out / "runs.csv").write_text(text[:-5])
+    assert sum(program.attempts for program in results.load(out).programs) == before - 1

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""The layer check, the test runner's counting, peers' table, and doctor."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from sutler_tool import doctor, packages, peers, testrun
+from sutler_tool.paths import ToolError
+
+specification = importlib.util.spec_from_file_location("check_layers", ROOT / "tools" / "check_layers.py")
+assert specification and specification.loader
+check_layers = importlib.util.module_from_spec(specification)
+specification.loader.exec_module(check_layers)
+
+
+@pytest.fixture
+def source(tmp_path: Path):
+    def write(files: dict[str, str]) -> Path:
+        for name, text in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return tmp_path
+
+    return write
+
+
+def test_layers_may_look_down(source) -> None:
+    root = source(
+        {
+            "base/b.h": "",
+            "os/os.h": '#include "base/b.h"\n',
+            "heap/h.c": '#include "os/os.h"\n#include "own.h"\n',
+            "heap/own.h": "",
+            "stats/s.h": "",
+            "base/uses_leaf.c": '#include "stats/s.h"\n',
+        }
+    )
+    assert check_layers.violations(root) == ([], 6)
+
+
+@pytest.mark.parametrize(
+    ("where", "what"),
+    [
+        ("base/a.c", "os/x.h"),
+        ("heap/a.S", "core/x.h"),
+        ("stats/a.c", "heap/x.h"),
+        ("options/a.h", "stats/x.h"),
+        ("rcs/a.c", "manager/x.h"),
+    ],
+)
+def test_looking_up_is_found(source, where: str, what: str) -> None:
+    found, _ = check_layers.violations(source({what: "", where: f'\n#include "{what}"\n'}))
+    assert len(found) == 1 and found[0].startswith(f"{where}:2:")
+
+
+def test_an_unknown_layer_is_found(source) -> None:
+    found, _ = check_layers.violations(source({"surprise/a.c": ""}))
+    assert "not a layer" in found[0]
+
+
+def test_relative_includes_are_followed(source) -> None:
+    found, _ = check_layers.violations(source({"entry/e.h": "", "os/a.c": '#include "../entry/e.h"\n'}))
+    assert len(found) == 1
+
+
+CTEST = """<testsuite>
+<testcase name="good" status="run"/>
+<testcase name="bad" status="fail"><failure message=""/></testcase>
+<testcase name="skipped" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/></testcase>
+<testcase name="program missing" status="notrun"><skipped message="Unable to find executable"/></testcase>
+<testcase name="off" status="disabled"><skipped message="Disabled"/></testcase>
+</testsuite>"""
+PYTEST = """<testsuites><testsuite>
+<testcase name="a"/><testcase name="b"><failure/></testcase><testcase name="c"><error/></testcase>
+<testcase name="d"><skipped type="pytest.skip"/></testcase></testsuite></testsuites>"""
+
+
+@pytest.mark.parametrize(("text", "counts"), [(CTEST, (1, 2, 2)), (PYTEST, (1, 2, 1))])
+def test_counting(tmp_path: Path, text: str, counts: tuple[int, int, int]) -> None:
+    (tmp_path / "r.xml").write_text(text)
+    tally, names = testrun.read_junit(tmp_path / "r.xml")
+    assert (tally.passed, tally.failed, tally.skipped) == counts
+    assert len(names) == counts[1]
+
+
+def test_the_closing_line() -> None:
+    assert testrun.Tally(3, 0).line() == "3 passed, 0 failed"
+    assert testrun.Tally(3, 1, 2).line() == "3 passed, 1 failed, 2 skipped"
+
+
+def test_a_test_run_without_results_has_failed(tmp_path: Path, console) -> None:
+    session = testrun.Session(console, False)
+    session.count_junit(tmp_path / "absent.xml", "x", 0)
+    assert session.total.failed == 1
+
+
+def test_package_tables_are_sound() -> None:
+    for group in ("test", "demo", "profile", "screenshot", "real"):
+        assert all(package.name and package.probe for package in packages.table(group))
+    with pytest.raises(ToolError):
+        packages.table("nosuch")
+
+
+def test_a_package_that_cannot_be_had_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages, "table", lambda group: [packages.Package("none", "no-such-command", "nothing")])
+    monkeypatch.setattr(packages, "install", lambda names, say: names)
+    said: list[str] = []
+    assert packages.ensure("test", said.append) == ["none"]
+    assert said == ["could not get none: nothing is skipped"]
+
+
+def test_every_peer_has_a_source() -> None:
+    for name, peer in peers.table().items():
+        assert peer.row["from"] in ("system", "debian", "pypi", "cargo"), name
+        assert peer.about
+
+
+def test_doctor_explains_a_process_without_the_library() -> None:
+    found = doctor.findings([str(os.getpid())], None)
+    assert found[0].mark == "!" and "not loaded" in found[0].what and "LD_PRELOAD" in found[0].meaning
+
+
+def test_doctor_knows_a_process_with_the_library(compile_library, good_library: Path, tmp_path: Path) -> None:
+    library = tmp_path / "libsutler.so"
+    library.write_bytes(good_library.read_bytes())
+    process = subprocess.Popen(["/bin/sleep", "20"], env={**os.environ, "LD_PRELOAD": str(library)})
+    try:
+        for _ in range(100):
+            if "libsutler" in Path(f"/proc/{process.pid}/maps").read_text():
+                break
+            time.sleep(0.02)
+        found = doctor.findings([str(process.pid)], None)
+        assert found[0].mark == "+" and "served by Sutler" in found[0].meaning
+        assert any("manager: not running" in item.what for item in found)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_doctor_on_nobody() -> None:
+    with pytest.raises(ToolError, match="no process"):
+        doctor.findings(["999999999"], None)
+
+
+def test_doctor_describes_the_machine(good_library: Path) -> None:
+    text = " ".join(item.what for item in doctor.findings([], str(good_library)))
+    for word in ("rseq", "membarrier", "processors", "transparent huge pages", "overcommit", "library"):
+        assert word in text
+
+
+def test_the_command_line_ends_without_a_traceback() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools" / "sutler")}
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "sutler_tool", *words], env=environment, capture_output=True, text=True, timeout=60
+        )
+
+    for words in (
+        ("compare",),
+        ("bench", "nosuch"),
+        ("report", "/no/such/folder"),
+        ("peers", "frob"),
+        ("doctor", "999999999"),
+        ("--frob",),
+    ):
+        done = run(*words)
+        assert done.returncode == 2, (words, done)
+        assert "Traceback" not in done.stderr and done.stderr.strip()
+    assert run("bench", "--list").returncode == 0

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: MIT
+"""`sutler bench`: suites as data, every run a row.
+
+Rounds are the outermost loop: each round runs every program under every allocator once, so that an hour of drift is
+spread over all of them and a run that is cut short (ctrl-C) still has whole rounds.  A row is written and flushed the
+moment its run has ended; a crash is a row that says so.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import shlex
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Callable, Optional, Sequence
+
+from rich.console import Console
+
+from . import libraries, packages, paths, peers, suites
+from .demo import progress_bar
+from .libraries import GLIBC, Library
+from .machine import describe
+from .measure import CSV_COLUMNS, Limits, Run, csv_row, default_memory_limit
+from .paths import ToolError
+from .rounds import Interleaver
+from .suites import Entry, Suite
+
+RUNS_FILE, ABOUT_FILE = "runs.csv", "about.json"
+SAME = "glibc-again"
+
+
+def default_folder() -> Path:
+    return paths.require_tree() / "build" / "bench-results" / datetime.now().strftime("%Y%m%d-%H%M%S")
+
+
+def _list(console: Console) -> int:
+    for name in suites.names():
+        suite = suites.load(name)
+        console.print(f"{name}: {suite.title} ({len(suite.entries)} programs, {suite.rounds} rounds)", style="bold")
+        console.print(f"  {suite.about}", markup=False)
+        console.print("  " + "; ".join(entry.name for entry in suite.entries), markup=False, style="dim")
+    return 0
+
+
+def contenders(
+    suite: Suite, wanted: Sequence[str], library: Optional[str], same: bool, say: Callable[[str], None]
+) -> list[Library]:
+    """glibc, Sutler, what the suite adds, and the peers that could be had."""
+    ours = libraries.sutler(paths.library(library))
+    chosen = [GLIBC, ours]
+    for further in suite.libraries:
+        missing = [item for item in further.preload if not Path(item).exists()]
+        if missing:
+            say(f"{further.name} is left out: {missing[0]} does not exist")
+        else:
+            chosen.append(further)
+    chosen += peers.obtain([name for name in wanted if name not in ("glibc", "sutler")], say)
+    for candidate in list(chosen[1:]):
+        why = libraries.works(candidate)
+        if why and candidate is ours:
+            raise ToolError(f"the library does not work here: {why}")
+        if why:
+            say(f"{candidate.name} is left out: {why}")
+            chosen.remove(candidate)
+    return chosen + ([Library(SAME)] if same else [])
+
+
+def usable(suite: Suite, only: Sequence[str], say) -> list[Entry]:  # type: ignore[no-untyped-def]
+    """The programs of the suite that are wanted and are on this machine."""
+    wanted = [entry for entry in suite.entries if not only or any(word in entry.name for word in only)]
+    if only and not wanted:
+        say(f"suite {suite.name} has no program called {', '.join(only)}")
+    chosen = []
+    for entry in wanted:
+        missing = entry.missing()
+        if missing:
+            say(f"{suite.name}: {entry.name} is left out, {Path(missing).name} is not here")
+        else:
+            chosen.append(entry)
+    return chosen
+
+
+def run_suite(
+    console: Console, suite: Suite, entries: Sequence[Entry], chosen: Sequence[Library], rounds: int, writer, flush
+) -> None:  # type: ignore[no-untyped-def]
+    """All rounds of one suite."""
+    memory = default_memory_limit()
+
+    def recorder(entry: Entry):  # type: ignore[no-untyped-def]
+        def record(run: Run, library: Library) -> None:
+            writer.writerow(csv_row(run, library, entry.job.command, suite.name, entry.name))
+            flush()
+
+        return record
+
+    loops = [
+        (
+            entry,
+            Interleaver(
+                entry.job,
+                chosen,
+                Limits(entry.timeout_s, memory),
+                record=recorder(entry),
+                repeats=entry.repeats,
+                expected_code=0 if entry.prints_line else None,
+                examine=entry.examine,
+            ),
+        )
+        for entry in entries
+    ]
+    with progress_bar(console) as progress:
+        task = progress.add_task(suite.name, total=rounds * len(loops))
+        for turn in range(rounds):
+            for entry, loop in loops:
+                progress.update(task, description=f"{suite.name}: round {turn + 1}, {entry.name}")
+                loop.round(turn)
+                progress.advance(task)
+
+
+def bench(
+    console: Console,
+    wanted: Sequence[str],
+    peer_names: Sequence[str],
+    rounds: int,
+    out: Optional[Path],
+    only: Sequence[str],
+    same: bool,
+    list_them: bool,
+    render: bool,
+    library: Optional[str],
+) -> int:
+    """The verb."""
+    if list_them:
+        return _list(console)
+    if not wanted:
+        raise ToolError(f"name a suite: {', '.join(suites.names())} (./sutler bench --list tells more)")
+    say = lambda text: console.print(f"sutler: {text}", markup=False, highlight=False, soft_wrap=True)  # noqa: E731
+    loaded = [suites.load(name) for name in wanted]
+    folder = out or default_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    runs_file = folder / RUNS_FILE
+    if runs_file.exists():
+        raise ToolError(f"{folder} already holds results; name another folder")
+    if any(suite.build for suite in loaded):
+        say("building the benchmark programs")
+        engines = ["engines/all"] if (paths.require_tree() / "engines" / "CMakeLists.txt").exists() else []
+        paths.build_preset("release", ["-DSUTLER_BENCH=ON"], ["sutler", "sutler_static", "bench/all", *engines])
+    about = {
+        "machine": describe(paths.tree()),
+        "command": "./sutler " + shlex.join(sys.argv[1:]),
+        "suites": {
+            suite.name: {
+                "title": suite.title,
+                "about": suite.about,
+                "rounds": rounds or suite.rounds,
+                "programs": {
+                    entry.name: {
+                        "figure": entry.figure,
+                        "better": entry.better,
+                        "also": list(entry.also),
+                        "sweep": list(entry.sweep) if entry.sweep else None,
+                    }
+                    for entry in suite.entries
+                },
+            }
+            for suite in loaded
+        },
+    }
+    interrupted = False
+    with runs_file.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, CSV_COLUMNS)
+        writer.writeheader()
+        try:
+            for suite in loaded:
+                if suite.packages:
+                    packages.ensure(suite.packages, say)
+                suites.make_inputs(suite)
+                chosen = contenders(suite, peer_names, library, same, say)
+                about.setdefault("libraries", {}).update(
+                    {item.name: {"preload": list(item.preload), "settings": dict(item.settings)} for item in chosen}
+                )  # type: ignore[attr-defined]
+                (folder / ABOUT_FILE).write_text(json.dumps(about, indent=1) + "\n")
+                entries = usable(suite, only, say)
+                run_suite(console, suite, entries, chosen, rounds or suite.rounds, writer, stream.flush)
+        except KeyboardInterrupt:
+            interrupted = True
+            say("stopped; every finished run has been written")
+    about["finished"] = datetime.now().strftime("%Y-%m-%d %H:%M")
+    about["interrupted"] = interrupted
+    (folder / ABOUT_FILE).write_text(json.dumps(about, indent=1) + "\n")
+    say(f"runs: {runs_file}")
+    if render:
+        from .report import report
+
+        report(console, folder, None, None)
+    return 130 if interrupted else 0

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: MIT
+"""`sutler test`: build everything, run everything, end with one line that counts.
+
+What runs is a table.  A tool that cannot be had leads to tests that skip, a build that fails counts as one failed test:
+the last line is always `N passed, N failed` with `, N skipped` after it where some were.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional
+
+from rich.console import Console
+
+from . import packages, paths
+from .libraries import OWN_SETTINGS
+
+DEFAULT_TEST_TIMEOUT_S = 300
+
+
+@dataclass
+class Tally:
+    """Counts that add up."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def add(self, other: "Tally") -> None:
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+    def line(self) -> str:
+        text = f"{self.passed} passed, {self.failed} failed"
+        return f"{text}, {self.skipped} skipped" if self.skipped else text
+
+
+@dataclass(frozen=True)
+class Build:
+    """One preset and the CTest labels (a regular expression) to run in it; None: not in that tier."""
+
+    preset: str
+    ci: Optional[str]
+    full: Optional[str]
+    options: tuple[str, ...] = ("-DSUTLER_TESTS=ON", "-DSUTLER_BENCH=ON")
+    needs: tuple[str, ...] = ()
+    may_be_empty: bool = False
+
+
+BUILDS = (
+    Build("release", ci="^ci$", full="^(ci|full)$"),
+    Build("debug", ci="^ci$", full="^(ci|full)$"),
+    Build(
+        "aarch64",
+        ci="^ci$",
+        full="^(ci|full)$",
+        options=("-DSUTLER_TESTS=ON",),
+        needs=("aarch64-linux-gnu-gcc", "aarch64-linux-gnu-g++", "qemu-aarch64"),
+    ),
+    Build("asan", ci=None, full="^(ci|full)$", may_be_empty=True),
+    Build("ubsan", ci=None, full="^(ci|full)$", may_be_empty=True),
+    Build("tsan", ci=None, full="^(ci|full)$", may_be_empty=True),
+)
+
+
+def read_junit(path: Path) -> tuple[Tally, list[str]]:
+    """Counts of a JUnit file as pytest and CTest write it, and the names of what failed.
+
+    CTest reports a test whose program is missing as not run: that is a failure here.  A test that skipped itself says
+    so by its return code.
+    """
+    tally, names = Tally(), []
+    for case in ElementTree.parse(path).getroot().iter("testcase"):
+        skipped = case.find("skipped")
+        status = case.get("status", "run")
+        if case.find("failure") is not None or case.find("error") is not None or status == "fail":
+            tally.failed += 1
+            names.append(case.get("name", "?"))
+        elif skipped is not None or status in ("notrun", "disabled"):
+            reason = (skipped.get("message") or "") if skipped is not None else ""
+            if status == "notrun" and not reason.startswith("SKIP_"):
+                tally.failed += 1
+                names.append(f"{case.get('name', '?')} (not run: {reason or 'unknown reason'})")
+            else:
+                tally.skipped += 1
+        else:
+            tally.passed += 1
+    return tally, names
+
+
+def slowest(path: Path, count: int = 5) -> list[tuple[float, str]]:
+    """The tests of a JUnit file that took longest."""
+    cases = ElementTree.parse(path).getroot().iter("testcase")
+    return sorted(((float(case.get("time") or 0), case.get("name", "?")) for case in cases), reverse=True)[:count]
+
+
+class Session:
+    """One `sutler test`: runs steps, prints what they do, and adds up."""
+
+    def __init__(self, console: Console, full: bool) -> None:
+        self.console, self.full = console, full
+        self.home = paths.require_tree()
+        self.total = Tally()
+        self.broken: list[str] = []
+        self.times: list[tuple[float, str]] = []
+        self.jobs = len(os.sched_getaffinity(0))
+        self.started = time.monotonic()
+
+    def say(self, text: str) -> None:
+        self.console.print(
+            f"[{time.monotonic() - self.started:5.0f} s] {text}", markup=False, highlight=False, soft_wrap=True
+        )
+
+    def fail(self, name: str) -> None:
+        self.total.failed += 1
+        self.broken.append(name)
+
+    def run(self, command: list[str], **settings: str) -> int:
+        sys.stdout.flush()
+        environment = {**os.environ, **settings}
+        for name in ("LD_PRELOAD", *OWN_SETTINGS):
+            environment.pop(name, None)
+        return subprocess.run(command, cwd=self.home, env=environment, stdin=subprocess.DEVNULL).returncode
+
+    def quiet(self, command: list[str]) -> tuple[int, str]:
+        done = subprocess.run(
+            command,
+            cwd=self.home,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        return done.returncode, done.stdout
+
+    def build(self, build: Build) -> bool:
+        preset = build.preset
+        self.say(f"building {preset}")
+        for command in paths.build_commands(preset, build.options):
+            code, output = self.quiet(command)
+            if code != 0:
+                print("\n".join(output.splitlines()[-60:]))
+                self.say(f"FAILED: {' '.join(command)}")
+                self.fail(f"build {preset}")
+                return False
+        return True
+
+    def count_junit(self, path: Path, title: str, code: int, may_be_empty: bool = False) -> None:
+        try:
+            tally, names = read_junit(path)
+        except (OSError, ElementTree.ParseError):
+            self.say(f"{title}: no result was written (exit code {code})")
+            self.fail(title)
+            return
+        self.total.add(tally)
+        self.times += [(seconds, f"{title}: {name}") for seconds, name in slowest(path)]
+        self.broken += [f"{title}: {name}" for name in names]
+        if code != 0 and not tally.failed:
+            self.fail(f"{title} (exit code {code})")
+        if not (tally.passed or tally.failed or tally.skipped) and not may_be_empty:
+            self.say(f"{title}: no tests were found")
+            self.fail(f"{title}: no tests were found")
+        self.say(f"{title}: {tally.line()}")
+
+    def layer_check(self) -> None:
+        code, output = self.quiet([sys.executable, "tools/check_layers.py"])
+        print(output, end="")
+        if code == 0:
+            self.total.passed += 1
+        else:
+            self.fail("layer check")
+
+    def tool_tests(self) -> None:
+        if not (self.home / "tests" / "tool").is_dir():
+            return
+        self.say("the command-line tool's tests")
+        result = self.home / "build" / "pytest.xml"
+        result.parent.mkdir(exist_ok=True)
+        result.unlink(missing_ok=True)
+        # -p no:cacheprovider and the bytecode setting keep the tree clean.
+        code = self.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={result}", "tests/tool"],
+            PYTHONDONTWRITEBYTECODE="1",
+        )
+        self.count_junit(result, "tool", code)
+
+    def ctest(self, build: Build, labels: str) -> None:
+        folder = self.home / "build" / build.preset
+        result = folder / "ctest.xml"
+        result.unlink(missing_ok=True)
+        self.say(f"tests in {build.preset}")
+        code = self.run(
+            [
+                "ctest",
+                "--test-dir",
+                str(folder),
+                "-L",
+                labels,
+                "-j",
+                str(self.jobs),
+                "--output-on-failure",
+                "--timeout",
+                str(DEFAULT_TEST_TIMEOUT_S if not self.full else 3600),
+                "--no-tests=ignore",
+                "--output-junit",
+                str(result),
+            ]
+        )
+        if not result.exists() and code == 0 and build.may_be_empty:
+            return
+        self.count_junit(result, build.preset, code, build.may_be_empty)
+
+
+def test(console: Console, full: bool) -> int:
+    """Everything; returns the exit code.  The tally is the last thing printed."""
+    session = Session(console, full)
+    packages.ensure("test", session.say)
+    for build in BUILDS:
+        labels = build.full if full else build.ci
+        if labels is None:
+            continue
+        missing = next((name for name in build.needs if not shutil.which(name)), None)
+        if missing:
+            session.say(f"{build.preset}: skipped, {missing} is not here")
+            session.total.skipped += 1
+            continue
+        built = session.build(build)
+        if build.preset == "release":
+            session.layer_check()
+            session.tool_tests()
+        if built and (session.home / "tests" / "CMakeLists.txt").exists():
+            session.ctest(build, labels)
+    if session.broken:
+        session.say("failed:")
+        for name in session.broken:
+            print(f"  {name}")
+    session.say(
+        "slowest: " + ", ".join(f"{name} {seconds:.0f} s" for seconds, name in sorted(session.times, reverse=True)[:8])
+    )
+    session.say(f"took {time.monotonic() - session.started:.0f} s")
+    sys.stderr.flush()
+    print(session.total.line(), flush=True)
+    return 1 if session.total.failed else 0
