@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * fork: the child has the memory as it was at one instant and only the thread that forked.
+ *
+ * A superblock of heap 0 with three live blocks is listed as full. Thread 1 frees two of them, from whichever heap it
+ * runs on, and settles the superblock when notified. Thread 0 forks at any instant: it takes the heap's lock first, so
+ * no slow path is half done, but thread 1 may be anywhere in a section, between a commit and its handler, or between
+ * consuming ARMED and posting. From there on the model is the child: thread 1 is gone. The child sweeps its heaps once
+ * (clears every mark "in a mailbox", empties the mailboxes, settles every superblock it finds), then frees what is left.
+ *
+ * Claims: the child finds every free block once, and the superblock listed by its true count, armed; only a block that
+ * thread 1 was about to free stays live for ever.
+ *
+ * Broken on purpose:
+ *   NO_SWEEP    the child trusts the marks, mailboxes and notifications it finds
+ *   NO_LOCKS    fork does not take the heap's lock
+ *   TWO_STORES  free commits the count and the top block by two stores
+ */
+#include "common.pml"
+
+#define BLOCKS   3
+#define UNLISTED 9
+
+byte word = 0;
+byte notify_at = 1;
+byte x_remote = 0; /* a word, linked from an empty one */
+bit x_armed = 1;
+bit x_in_mail = 0;
+bit mailbox = 0;
+byte group = 0;
+byte heap_lock = 0;
+byte link[BLOCKS];
+bit forked = 0;
+byte finished = 0;
+
+#define PROGRAM 1
+#define IN_FREE 2
+#define IN_LIST 3
+byte hold[BLOCKS] = PROGRAM;
+
+inline post()
+{
+    if
+    :: atomic { !x_in_mail -> x_in_mail = 1 }; mailbox = 1
+    :: x_in_mail
+    fi
+}
+
+/* Prepends `list` to `onto`: see heap.pml. */
+inline join(list, onto, whole)
+{
+    atomic {
+        at = TOP(list);
+        left = COUNT(list);
+        do
+        :: left > 1 -> next = TOP(link[at]); link[at] = WORD(next, COUNT(onto) + left - 1); at = next; left--
+        :: left == 1 -> link[at] = onto; left = 0
+        :: left == 0 -> break
+        od;
+        if
+        :: COUNT(list) > 0 -> whole = WORD(TOP(list), COUNT(onto) + COUNT(list))
+        :: else -> whole = onto
+        fi;
+        at = 0; next = 0
+    }
+}
+
+inline settle()
+{
+    do
+    :: result = DONE;
+       if
+       :: atomic { x_remote != 0 -> chain = x_remote; x_remote = 0; x_armed = 0 };
+          do
+          :: w = word;
+             join(chain, w, joined);
+             rcs_compare_and_store(me, 0, word, w, word, joined, result);
+             if
+             :: result == DONE -> chain = 0; break
+             :: result == CHANGED
+             :: result == MOVED -> join(chain, 0, chain); break
+             fi
+          od;
+          joined = 0;
+          do
+          :: atomic { result != MOVED || chain == 0 -> break }
+          :: atomic { result == MOVED && chain != 0 && x_remote == 0 -> x_remote = chain; x_armed = 0; chain = 0 }
+          :: atomic { result == MOVED && chain != 0 && x_remote != 0 -> w = x_remote; x_remote = 0; x_armed = 0 };
+             join(chain, w, chain)
+          od
+       :: x_remote == 0
+       fi;
+       if
+       :: result == DONE ->
+           w = word;
+           rcs_compare_and_store(me, 0, word, w, notify_at, COUNT(w) + 1, result);
+           if
+           :: result == DONE ->
+               group = UNLISTED;
+               group = COUNT(w);
+               if
+               :: atomic { x_remote == 0 -> x_armed = 1 }; w = 0; break
+               :: x_remote != 0
+               fi
+           :: else
+           fi
+       :: else
+       fi;
+       w = 0;
+       if
+       :: result == MOVED -> post(); break
+       :: else
+       fi
+    od;
+    result = 0
+}
+
+/* One step, notified: 1, consumed ARMED: 2. */
+inline free_block(b)
+{
+    hold[b] = IN_FREE;
+    do
+    :: {
+           enter(me);
+           if
+           :: atomic { heap_of_cid[cid_of[me]] != 0 -> leave(me); o = 3 }
+           :: heap_of_cid[cid_of[me]] == 0 ->
+               w = word;
+               n = notify_at;
+               link[b] = w;
+#ifdef TWO_STORES
+               word = WORD(TOP(w), COUNT(w) + 1);
+#endif
+               atomic { word = WORD(b, COUNT(w) + 1); hold[b] = IN_LIST; leave(me); o = (n == COUNT(w) + 1) }
+           fi;
+           break
+       } unless { atomic { aborted[me] -> aborted[me] = 0; w = 0; n = 0 } }
+    od;
+    atomic { w = 0; n = 0 };
+    if
+    :: o == 3 ->
+        atomic {
+            link[b] = x_remote;
+            x_remote = WORD(b, COUNT(x_remote) + 1);
+            hold[b] = IN_LIST;
+            o = (x_armed -> 2 : 0);
+            x_armed = 0
+        }
+    :: else
+    fi;
+    if
+    :: o == 0
+    :: o == 1 ->
+        if
+        :: atomic { heap_lock == 0 -> heap_lock = me + 1 }; settle(); unlock(heap_lock, me)
+        :: heap_lock != 0 -> post()
+        fi
+    :: o == 2 -> post()
+    fi;
+    o = 0
+}
+
+proctype other(byte me)
+{
+    byte w, n, o, chain, joined, at, left, next;
+    mtype result;
+
+    {
+        free_block(0);
+        free_block(1)
+    } unless { forked }
+}
+
+proctype forker(byte me)
+{
+    byte w, n, o, chain, joined, at, left, next;
+    mtype result;
+
+#ifndef NO_LOCKS
+    lock(heap_lock, me);
+#endif
+    d_step {
+        forked = 1;
+        heap_lock = 0;
+        if
+        :: cid_of[1] != NOWHERE -> leave(1)
+        :: else
+        fi
+    };
+#ifndef NO_SWEEP
+    /* the child: one thread, plain stores will do */
+    if
+    :: group != UNLISTED || mailbox ->
+        x_in_mail = 0;
+        mailbox = 0;
+        chain = x_remote; x_remote = 0;
+        w = word;
+        join(chain, w, joined);
+        word = joined;
+        group = COUNT(joined);
+        notify_at = COUNT(joined) + 1;
+        x_armed = 1;
+        w = 0; chain = 0; joined = 0
+    :: else
+    fi;
+#endif
+    free_block(2);
+    if
+    :: hold[1] == PROGRAM -> free_block(1)
+    :: else
+    fi;
+    finished = 1
+}
+
+init {
+    byte w, n, seen;
+
+    atomic { heap_of_cid[0] = 0; heap_of_cid[1] = 1; run forker(0); run other(1) };
+    finished;
+    d_step {
+        w = word;
+        do
+        :: w != 0 ->
+            assert(hold[TOP(w)] == IN_LIST && !(seen & (1 << TOP(w))));
+            seen = seen | (1 << TOP(w)); n++; w = link[TOP(w)]
+        :: else -> break
+        od;
+        assert(n == COUNT(word));
+        w = x_remote;
+        do
+        :: w != 0 ->
+            assert(hold[TOP(w)] == IN_LIST && !(seen & (1 << TOP(w))));
+            seen = seen | (1 << TOP(w)); n++; w = link[TOP(w)]
+        :: else -> break
+        od;
+        assert(n == (hold[0] == IN_LIST) + (hold[1] == IN_LIST) + (hold[2] == IN_LIST));
+        assert(mailbox || group == COUNT(word) && notify_at == COUNT(word) + 1 && x_remote == 0 && x_armed);
+        assert(x_in_mail == mailbox && heap_lock == 0)
+    }
+}

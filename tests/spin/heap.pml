@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The whole life of a superblock: malloc, free, refill, retire, activate, remote frees, notify handlers, giving up.
+ *
+ * Two threads, two cids with a heap each, two superblocks of two blocks each, every link word written out. Threads
+ * allocate, and free any live block whoever allocated it, on whichever cid they happen to run. At first superblock 0 is
+ * active in heap 0 and full, superblock 1 is listed in heap 0 and half full.
+ *
+ * Claims: no block is handed out while it is live; no pop ever finds a damaged list; lists are edited under the heap's
+ * lock only; nothing deadlocks; and when all is quiet each block is in exactly one place, and each superblock is active,
+ * or listed by its true count with its remote word empty and armed, or in a mailbox.
+ *
+ * Broken on purpose:
+ *   RETURN_RELINKED   a remote chain that was joined to a list and could not be published goes back as it is, its links
+ *                     leading into that list
+ *   NOT_REARMED       settling leaves the remote word unarmed
+ *   SETTLE_ACTIVE     settling what was posted does not look whether the superblock has become active again
+ *   NO_POST           a slow path that lost its heap does not post the superblock it had in hand
+ *   NEVER_LATE        a listed superblock is activated before its notifications are silenced, and not silenced after
+ */
+#include "common.pml"
+
+#ifndef OPS0
+#define OPS0 2
+#endif
+#ifndef OPS1
+#define OPS1 2
+#endif
+
+#define SUPERBLOCKS 2
+#define BLOCKS      2
+#define EMPTY_SUPERBLOCK SUPERBLOCKS
+#define UNLISTED    9
+
+#define LINK(s, b) link[(s) * BLOCKS + (b)]
+#define HOLD(s, b) hold[(s) * BLOCKS + (b)]
+
+byte word[SUPERBLOCKS + 1];
+byte owner[SUPERBLOCKS];
+byte notify_at[SUPERBLOCKS];
+byte x_remote[SUPERBLOCKS]; /* a word like the local list's, linked from an empty word */
+bit x_armed[SUPERBLOCKS];   /* the ARMED bit of the same machine word: read and written together with it */
+bit uncarved[SUPERBLOCKS];
+bit x_in_mail[SUPERBLOCKS];
+byte group[SUPERBLOCKS];    /* list it is on, by free count */
+byte active_of[HEAPS];
+byte mailbox[HEAPS];        /* a set: bit s */
+byte heap_lock[HEAPS];
+byte link[SUPERBLOCKS * BLOCKS];
+
+/* Not part of the program: who holds a block. */
+#define NOBODY  0
+#define PROGRAM 1
+#define IN_FREE 2
+#define IN_LIST 3 /* carved and free, local or remote */
+byte hold[SUPERBLOCKS * BLOCKS];
+
+#define CHECK_LOCKED(h) assert(heap_lock[h] == me + 1)
+
+/* ---- mailbox ---- */
+
+inline post(h, s)
+{
+    if
+    :: atomic { !x_in_mail[s] -> x_in_mail[s] = 1 };
+       mailbox[h] = mailbox[h] | (1 << (s))
+    :: x_in_mail[s]
+    fi
+}
+
+/* ---- remote ---- */
+
+/* Prepends `chain` to the list `onto`, rewriting every link: nobody else looks at these blocks. */
+inline join(j, list, onto, whole)
+{
+    atomic {
+        at = TOP(list);
+        left = COUNT(list);
+        do
+        :: left > 1 ->
+            next = TOP(LINK(j, at));
+            LINK(j, at) = WORD(next, COUNT(onto) + left - 1);
+            at = next;
+            left--
+        :: left == 1 -> LINK(j, at) = onto; left = 0
+        :: left == 0 -> break
+        od;
+        if
+        :: COUNT(list) > 0 -> whole = WORD(TOP(list), COUNT(onto) + COUNT(list))
+        :: else -> whole = onto
+        fi;
+        at = 0; next = 0
+    }
+}
+
+inline remote_return(s)
+{
+#ifndef RETURN_RELINKED
+    join(s, chain, 0, chain);
+#endif
+    do
+    :: atomic { x_remote[s] == 0 -> x_remote[s] = chain; x_armed[s] = 0; chain = 0; break }
+    :: atomic { x_remote[s] != 0 -> w = x_remote[s]; x_remote[s] = 0; x_armed[s] = 0 };
+       join(s, chain, w, chain);
+       w = 0
+    od
+}
+
+inline collect(h, s)
+{
+    result = DONE;
+    if
+    :: x_remote[s] == 0
+    :: x_remote[s] != 0 ->
+        atomic { chain = x_remote[s]; x_remote[s] = 0; x_armed[s] = 0 };
+        do
+        :: w = word[s];
+           join(s, chain, w, joined);
+           rcs_compare_and_store(me, h, word[s], w, word[s], joined, result);
+           atomic { w = 0; joined = 0 };
+           if
+           :: result == DONE -> chain = 0; break
+           :: result == CHANGED
+           :: result == MOVED -> remote_return(s); break
+           fi
+        od
+    fi
+}
+
+/* ---- settling ---- */
+
+inline take_off_list(h, s)
+{
+    CHECK_LOCKED(h);
+    group[s] = UNLISTED
+}
+
+inline release(h, s)
+{
+    /* an entirely free superblock may be surplus */
+    if
+    :: true
+    :: COUNT(w) == BLOCKS ->
+        rcs_compare_and_store(me, h, word[s], w, owner[s], NO_HEAP, result);
+        if
+        :: result == DONE ->
+            take_off_list(h, s);
+            d_step { /* exclusive: the span is given back, uncarved */
+                assert(x_remote[s] == 0);
+                assert(HOLD(s, 0) == IN_LIST && HOLD(s, 1) == IN_LIST);
+                HOLD(s, 0) = NOBODY; HOLD(s, 1) = NOBODY;
+                LINK(s, 0) = 0; LINK(s, 1) = 0;
+                word[s] = 0; uncarved[s] = 1; notify_at[s] = NEVER; x_armed[s] = 0
+            }
+        :: else
+        fi
+    fi
+}
+
+inline settle(h, s)
+{
+    do
+    :: collect(h, s);
+       if
+       :: result == DONE ->
+           w = word[s];
+           rcs_compare_and_store(me, h, word[s], w, notify_at[s], COUNT(w) + 1, result);
+           if
+           :: result == DONE ->
+               CHECK_LOCKED(h);
+               group[s] = COUNT(w);
+#ifdef NOT_REARMED
+               release(h, s); w = 0;
+               break
+#else
+               if
+               :: atomic { x_remote[s] == 0 -> x_armed[s] = 1 }; release(h, s); w = 0; break
+               :: x_remote[s] != 0 -> w = 0
+               fi
+#endif
+           :: else -> w = 0
+           fi
+       :: else
+       fi;
+       if
+       :: result == MOVED ->
+#ifndef NO_POST
+           post(h, s);
+#endif
+           break
+       :: else
+       fi
+    od
+}
+
+inline settle_posted(h, s)
+{
+    o = owner[s];
+    if
+    :: o == h ->
+#ifdef SETTLE_ACTIVE
+        settle(h, s)
+#else
+        if
+        :: active_of[h] != s -> settle(h, s)
+        :: active_of[h] == s
+        fi
+#endif
+    :: o != h && o != NO_HEAP -> post(o, s)
+    :: o == NO_HEAP
+    fi;
+    o = 0
+}
+
+inline drain(h)
+{
+    do
+    :: atomic { mail == 0 && mailbox[h] != 0 -> mail = mailbox[h]; mailbox[h] = 0; drained = 1 }
+    :: mail & 1 -> mail = mail & 2; x_in_mail[0] = 0; settle_posted(h, 0)
+    :: mail & 2 -> mail = mail & 1; x_in_mail[1] = 0; settle_posted(h, 1)
+    :: mail == 0 && (drained || mailbox[h] == 0) -> drained = 0; break
+    od
+}
+
+/* ---- refill ---- */
+
+/* Gives the superblock, active or about to be, a free block. */
+inline restock(h, s)
+{
+    result = DONE;
+    if
+    :: word[s] != 0
+    :: word[s] == 0 ->
+        if
+        :: x_remote[s] != 0 ->
+            atomic { chain = x_remote[s]; x_remote[s] = 0; x_armed[s] = 0 };
+            /* linked from an empty word, the chain is a list as it stands */
+            rcs_compare_and_store(me, h, word[s], 0, word[s], chain, result);
+            if
+            :: result == DONE -> chain = 0
+            :: else -> remote_return(s)
+            fi
+        :: x_remote[s] == 0 && uncarved[s] ->
+            d_step { LINK(s, 0) = 0; LINK(s, 1) = WORD(0, 1) };
+            rcs_compare_and_store(me, h, word[s], 0, word[s], WORD(1, 2), result);
+            if
+            :: result == DONE -> d_step { uncarved[s] = 0; HOLD(s, 0) = IN_LIST; HOLD(s, 1) = IN_LIST }
+            :: else
+            fi
+        :: x_remote[s] == 0 && !uncarved[s] -> result = 0
+        fi
+    fi
+}
+
+/* Under the lock of the heap the thread was last seen on. ok: try to pop again. */
+inline refill(h)
+{
+    old = active_of[h];
+    result = 0;
+    if
+    :: old != EMPTY_SUPERBLOCK -> restock(h, old)
+    :: else
+    fi;
+    if
+    :: result != 0 -> ok = 1; result = 0 /* there is a block, or the thread was moved: either way, again */
+    :: else ->
+        drain(h);
+        if
+        :: atomic { owner[0] == h && group[0] != UNLISTED && (word[0] != 0 || x_remote[0] != 0) -> s = 0 }; take_off_list(h, 0)
+        :: atomic { owner[1] == h && group[1] != UNLISTED && (word[1] != 0 || x_remote[1] != 0) -> s = 1 }; take_off_list(h, 1)
+        /* fresh memory: exclusive to whoever takes it from the span lists */
+        :: atomic { owner[0] == NO_HEAP && uncarved[0] -> s = 0; owner[0] = h }
+        :: atomic { owner[1] == NO_HEAP && uncarved[1] -> s = 1; owner[1] = h }
+        :: else -> s = EMPTY_SUPERBLOCK
+        fi;
+        if
+        :: s == EMPTY_SUPERBLOCK -> ok = 0
+        :: else ->
+            ok = 1;
+#ifndef NEVER_LATE
+            do
+            :: w = word[s];
+               rcs_compare_and_store(me, h, word[s], w, notify_at[s], NEVER, result);
+               w = 0;
+               if
+               :: result != CHANGED -> break
+               :: else
+               fi
+            od;
+#else
+            result = DONE;
+#endif
+            if
+            :: result == DONE -> restock(h, s)
+            :: else
+            fi;
+            if
+            :: result == DONE || result == CHANGED ->
+                rcs_compare_and_store(me, h, active_of[h], old, active_of[h], s, result)
+            :: else
+            fi;
+            if
+            :: result == DONE ->
+                if
+                :: old != EMPTY_SUPERBLOCK -> settle(h, old)
+                :: else
+                fi
+            :: else ->
+#ifndef NO_POST
+                post(h, s)
+#else
+                skip
+#endif
+            fi
+        fi;
+        atomic { s = 0; result = 0 }
+    fi;
+    old = 0
+}
+
+/* ---- malloc and free ---- */
+
+inline allocate()
+{
+    do
+    :: do
+       :: {
+              enter(me);
+              h = heap_of_cid[cid_of[me]];
+              s = active_of[h];
+              w = word[s];
+              if
+              :: atomic { w == 0 -> leave(me); ok = 0; s = 0 }
+              :: w != 0 ->
+                  joined = LINK(s, TOP(w));
+                  atomic {
+                      assert(COUNT(joined) + 1 == COUNT(w)); /* else the list is damaged */
+                      assert(HOLD(s, TOP(w)) == IN_LIST);
+                      HOLD(s, TOP(w)) = PROGRAM;
+                      word[s] = joined;
+                      leave(me);
+                      ok = 1; s = 0; h = 0; w = 0; joined = 0
+                  }
+              fi;
+              break
+          } unless { atomic { aborted[me] -> aborted[me] = 0; s = 0; h = 0; w = 0; joined = 0 } }
+       od;
+       if
+       :: ok -> ok = 0; break
+       :: else ->
+           lock(heap_lock[h], me);
+           refill(h);
+           unlock(heap_lock[h], me);
+           h = 0;
+           if
+           :: ok -> ok = 0
+           :: else -> break /* no memory */
+           fi
+       fi
+    od
+}
+
+inline release_block(s, b)
+{
+    do
+    :: {
+           enter(me);
+           if
+           :: atomic { owner[s] != heap_of_cid[cid_of[me]] -> leave(me); o = 2 }
+           :: owner[s] == heap_of_cid[cid_of[me]] ->
+               w = word[s];
+               n = notify_at[s];
+               LINK(s, b) = w;
+               atomic {
+                   assert(HOLD(s, b) == IN_FREE);
+                   HOLD(s, b) = IN_LIST;
+                   word[s] = WORD(b, COUNT(w) + 1);
+                   leave(me);
+                   o = (n == COUNT(w) + 1)
+               }
+           fi;
+           break
+       } unless { atomic { aborted[me] -> aborted[me] = 0; w = 0; n = 0 } }
+    od;
+    atomic { w = 0; n = 0 };
+    if
+    :: o == 0
+    :: o == 1 -> /* notified */
+        h = owner[s];
+        o = 0;
+        if
+        :: h == NO_HEAP
+        :: h != NO_HEAP ->
+            if
+            :: atomic { heap_lock[h] == 0 -> heap_lock[h] = me + 1 };
+               settle_posted(h, s);
+               unlock(heap_lock[h], me)
+            :: heap_lock[h] != 0 -> post(h, s)
+            fi
+        fi
+    :: o == 2 -> /* another heap's */
+        atomic {
+            assert(HOLD(s, b) == IN_FREE);
+            HOLD(s, b) = IN_LIST;
+            LINK(s, b) = x_remote[s];
+            x_remote[s] = WORD(b, COUNT(x_remote[s]) + 1);
+            o = x_armed[s];
+            x_armed[s] = 0
+        };
+        if
+        :: o == 1 ->
+            h = owner[s];
+            if
+            :: h != NO_HEAP -> post(h, s)
+            :: else
+            fi
+        :: else
+        fi
+    fi;
+    atomic { o = 0; h = 0; result = 0 }
+}
+
+byte finished = 0;
+
+proctype thread(byte me; byte operations)
+{
+    byte h, s, w, n, o, old, chain, joined, at, left, next, mail;
+    bit ok, drained;
+    mtype result;
+
+    do
+    :: operations > 0 ->
+        operations--;
+        if
+        :: allocate()
+        :: atomic { hold[0] == PROGRAM -> hold[0] = IN_FREE }; release_block(0, 0)
+        :: atomic { hold[1] == PROGRAM -> hold[1] = IN_FREE }; release_block(0, 1)
+        :: atomic { hold[2] == PROGRAM -> hold[2] = IN_FREE }; release_block(1, 0)
+        :: atomic { hold[3] == PROGRAM -> hold[3] = IN_FREE }; release_block(1, 1)
+        fi
+    :: operations == 0 -> break
+    od;
+    finished++
+}
+
+/* Walks superblock s: each block it says is free is free once, and all free blocks are found. */
+inline take_stock(s)
+{
+    n = 0; seen = 0;
+    w = word[s];
+    do
+    :: w != 0 ->
+        assert(HOLD(s, TOP(w)) == IN_LIST && !(seen & (1 << TOP(w))));
+        seen = seen | (1 << TOP(w));
+        n++;
+        w = LINK(s, TOP(w))
+    :: else -> break
+    od;
+    assert(n == COUNT(word[s]));
+    w = x_remote[s];
+    do
+    :: w != 0 ->
+        assert(HOLD(s, TOP(w)) == IN_LIST && !(seen & (1 << TOP(w))));
+        seen = seen | (1 << TOP(w));
+        n++;
+        w = LINK(s, TOP(w))
+    :: else -> break
+    od;
+    assert(n == (HOLD(s, 0) == IN_LIST) + (HOLD(s, 1) == IN_LIST));
+    /* it can be found */
+    assert(owner[s] == NO_HEAP -> uncarved[s] : true);
+    if
+    :: owner[s] != NO_HEAP && active_of[owner[s]] != s && !x_in_mail[s] ->
+        assert(group[s] == COUNT(word[s]));
+        assert(notify_at[s] == COUNT(word[s]) + 1);
+        assert(x_remote[s] == 0 && x_armed[s])
+    :: owner[s] != NO_HEAP && active_of[owner[s]] == s ->
+        assert(group[s] == UNLISTED && notify_at[s] == NEVER)
+    :: else
+    fi;
+    assert(x_in_mail[s] == (((mailbox[0] | mailbox[1]) >> s) & 1))
+}
+
+init {
+    byte w, n, seen;
+
+    atomic {
+        heap_of_cid[0] = 0; heap_of_cid[1] = 1;
+        owner[0] = 0; active_of[0] = 0; group[0] = UNLISTED; notify_at[0] = NEVER;
+        hold[0] = PROGRAM; hold[1] = PROGRAM;
+        owner[1] = 0; group[1] = 1; notify_at[1] = 2; x_armed[1] = 1;
+        word[1] = WORD(0, 1); hold[2] = IN_LIST; hold[3] = PROGRAM;
+        active_of[1] = EMPTY_SUPERBLOCK;
+        run thread(0, OPS0); run thread(1, OPS1)
+    };
+    finished == 2;
+    d_step {
+        assert(!heap_lock[0] && !heap_lock[1]);
+        take_stock(0);
+        take_stock(1)
+    }
+}

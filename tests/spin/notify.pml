@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Transitions are never lost: local frees against the thread that retires the superblock.
+ *
+ * One superblock of heap 0 with three blocks, all of them live, has just stopped being active. Thread 0 retires it: arms
+ * notify_at and puts it on the list of full superblocks. Meanwhile both threads free blocks. Whoever's free brings the
+ * count to notify_at must run the handler, which moves the superblock to the group of its count and arms the next step.
+ *
+ * Claim: when all is quiet, the superblock is in the group of its count, or waits in its heap's mailbox.
+ *
+ * Broken on purpose:
+ *   COMPARE_OUTSIDE  the free compares the superblock's count with notify_at after the commit, as both are by then
+ *   PLAIN_ARM        notify_at is armed by a plain store after looking at the word
+ *   ARM_WORD_ONLY    the arming section checks the word but not that it still runs on the superblock's heap
+ *   NO_POST_ON_MOVED a slow path that lost its heap leaves without posting the superblock
+ *   NO_POST_ON_BUSY  a handler that finds the heap locked leaves without posting the superblock
+ *
+ * Not broken, though it looks so: LOAD_OUTSIDE compares the count *it stored* with a notify_at loaded after the commit.
+ * Whoever changed notify_at in between did so in a section that saw the new word, and grouped by it.
+ */
+#include "common.pml"
+
+#define UNLISTED 9
+
+byte word = 0;
+byte notify_at = NEVER;
+byte group = UNLISTED; /* the list it is on, by free count */
+byte heap_lock = 0;
+bit in_mail = 0;
+byte x_remote = 0; /* blocks pushed by threads that were on another heap; collected elsewhere (remote.pml) */
+
+/* Holding the lock: put the superblock on the list of its count and arm the next step. */
+inline regroup(me)
+{
+    do
+    :: w = word;
+       group = COUNT(w);
+#if defined(PLAIN_ARM)
+       if
+       :: word == w -> result = DONE
+       :: word != w -> result = CHANGED
+       fi;
+       if
+       :: result == DONE -> notify_at = COUNT(w) + 1
+       :: else
+       fi;
+#elif defined(ARM_WORD_ONLY)
+       /* the same section without its first check: on another cid it excludes nobody */
+       do
+       :: {
+              enter(me);
+              if
+              :: atomic { word != w -> result = CHANGED; leave(me) }
+              :: word == w -> atomic { notify_at = COUNT(w) + 1; result = DONE; leave(me) }
+              fi;
+              break
+          } unless { restarted(me) }
+       od;
+#else
+       rcs_compare_and_store(me, 0, word, w, notify_at, COUNT(w) + 1, result);
+#endif
+       if
+       :: result == DONE -> break
+       :: result == CHANGED
+       :: result == MOVED ->
+#ifndef NO_POST_ON_MOVED
+           in_mail = 1;
+#endif
+           break
+       fi
+    od;
+    w = 0
+}
+
+inline handler(me)
+{
+    if
+    :: atomic { heap_lock == 0 -> heap_lock = me + 1 };
+       regroup(me);
+       unlock(heap_lock, me)
+    :: heap_lock != 0 ->
+#ifndef NO_POST_ON_BUSY
+       in_mail = 1
+#else
+       skip
+#endif
+    fi
+}
+
+inline free_block(me, block)
+{
+    do
+    :: {
+           enter(me);
+           if
+           :: atomic { heap_of_cid[cid_of[me]] != 0 -> leave(me); x_remote++; fire = 0; break }
+           :: heap_of_cid[cid_of[me]] == 0
+           fi;
+           w = word;
+#ifdef COMPARE_OUTSIDE
+           atomic { word = WORD(block, COUNT(w) + 1); leave(me) };
+           fire = (notify_at == COUNT(word));
+#elif defined(LOAD_OUTSIDE)
+           atomic { word = WORD(block, COUNT(w) + 1); leave(me) };
+           fire = (notify_at == COUNT(w) + 1);
+#else
+           n = notify_at;
+           atomic { word = WORD(block, COUNT(w) + 1); leave(me); fire = (n == COUNT(w) + 1); n = 0 };
+#endif
+           break
+       } unless { restarted(me) }
+    od;
+    w = 0;
+    if
+    :: fire -> fire = 0; handler(me)
+    :: else
+    fi
+}
+
+byte finished = 0;
+
+proctype retirer(byte me)
+{
+    byte w, n;
+    bit fire;
+    mtype result;
+
+    lock(heap_lock, me);
+    regroup(me);
+    unlock(heap_lock, me);
+    free_block(me, 0);
+    finished++
+}
+
+proctype freer(byte me)
+{
+    byte w, n;
+    bit fire;
+    mtype result;
+
+    free_block(me, 1);
+    free_block(me, 2);
+    finished++
+}
+
+init {
+    atomic { heap_of_cid[0] = 0; heap_of_cid[1] = 1; run retirer(0); run freer(1) };
+    finished == 2;
+    assert(heap_lock == 0);
+    assert(COUNT(word) + x_remote == 3);
+    assert(in_mail || group == COUNT(word));
+    assert(in_mail || notify_at == COUNT(word) + 1)
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Remote frees: ARMED, the mailbox and a superblock that changes its owner meanwhile. Only atomics, locks and fences
+ * are involved, so there are no sections here.
+ *
+ * One superblock of heap 0 is full and armed. Two threads of other heaps free a block of it. Meanwhile a thief takes it
+ * from heap 0 to heap 1, where it is settled, and each heap empties its mailbox when it likes.
+ *
+ * Claims: the superblock is never in two mailboxes; and when all is quiet a block on the remote list means that it is in
+ * a mailbox. After every mailbox has been swept once more, nothing is left on the remote list and it is armed again.
+ *
+ * Broken on purpose:
+ *   NOT_REARMED       settling leaves the remote word unarmed
+ *   CLEAR_LATE        the mark "in a mailbox" is cleared after settling instead of before
+ *   MARK_BEFORE_OWNER the poster sets the mark, then reads the owner, and takes the mark back if there is none
+ *   ARM_BEFORE_OWNER  the new owner arms first and signs as owner after
+ *   RESET_MARK        the thief resets the mark of a superblock it took
+ *   NO_FORWARD        a mailbox drops a superblock that has another owner now
+ */
+#define HEAPS   2
+#define NO_HEAP 3
+
+byte owner = 0;
+byte x_remote = 0;  /* blocks pushed */
+bit x_armed = 1;    /* the same machine word */
+bit x_in_mail = 0;
+bit mailbox[HEAPS];
+byte heap_lock[HEAPS];
+byte collected = 0;
+byte finished = 0;
+
+#define lock(l)   atomic { (l) == 0 -> l = 1 }
+#define unlock(l) atomic { assert((l) == 1); l = 0 }
+
+inline post(heap)
+{
+    if
+    :: atomic { !x_in_mail -> x_in_mail = 1 };
+       atomic { assert(!mailbox[0] && !mailbox[1]); mailbox[heap] = 1 }
+    :: x_in_mail
+    fi
+}
+
+/* Of an owned superblock, under its heap's lock. */
+inline settle()
+{
+    do
+    :: atomic { collected = collected + x_remote; x_remote = 0; x_armed = 0 };
+#ifdef NOT_REARMED
+       break
+#else
+       if
+       :: atomic { x_remote == 0 -> x_armed = 1 }; break
+       :: x_remote != 0
+       fi
+#endif
+    od
+}
+
+inline drain(heap)
+{
+    if
+    :: atomic { mailbox[heap] -> mailbox[heap] = 0 };
+#ifndef CLEAR_LATE
+       x_in_mail = 0;
+#endif
+       o = owner;
+       if
+       :: o == heap -> settle()
+       :: o != heap && o != NO_HEAP ->
+#ifndef NO_FORWARD
+           post(o)
+#else
+           skip
+#endif
+       :: o == NO_HEAP
+       fi;
+       o = 0;
+#ifdef CLEAR_LATE
+       x_in_mail = 0
+#endif
+    :: !mailbox[heap]
+    fi
+}
+
+proctype pusher()
+{
+    bit was_armed;
+    byte o;
+
+    atomic { x_remote++; was_armed = x_armed; x_armed = 0 };
+    if
+    :: was_armed ->
+#ifdef MARK_BEFORE_OWNER
+        if
+        :: atomic { !x_in_mail -> x_in_mail = 1 };
+           o = owner;
+           if
+           :: o == NO_HEAP -> x_in_mail = 0
+           :: o != NO_HEAP -> atomic { assert(!mailbox[0] && !mailbox[1]); mailbox[o] = 1 }
+           fi
+        :: x_in_mail
+        fi
+#else
+        o = owner;
+        if
+        :: o != NO_HEAP -> post(o)
+        :: o == NO_HEAP /* whoever has it looks at the remote word once more after signing as owner */
+        fi
+#endif
+    :: else
+    fi;
+    finished++
+}
+
+/* Heap 1 takes the superblock from heap 0: sections are fenced off, the new owner settles. */
+proctype thief()
+{
+    lock(heap_lock[1]);
+    lock(heap_lock[0]);
+    owner = NO_HEAP;
+#ifdef RESET_MARK
+    x_in_mail = 0;
+#endif
+    unlock(heap_lock[0]);
+#ifdef ARM_BEFORE_OWNER
+    settle();
+    owner = 1;
+#else
+    owner = 1;
+    settle();
+#endif
+    unlock(heap_lock[1]);
+    finished++
+}
+
+proctype drainer(byte heap)
+{
+    byte o, times;
+
+    do
+    :: times < 2 -> lock(heap_lock[heap]); drain(heap); unlock(heap_lock[heap]); times++
+    :: break
+    od;
+    times = 0;
+    finished++
+}
+
+init {
+    byte o;
+
+    atomic { run pusher(); run pusher(); run thief(); run drainer(0); run drainer(1) };
+    finished == 5;
+    assert(x_remote == 0 && x_armed || mailbox[0] || mailbox[1]);
+    assert(x_in_mail == (mailbox[0] || mailbox[1]));
+    /* what a refill does before it maps new memory: everybody's mail, the old owner's first */
+    drain(0);
+    drain(1);
+    assert(x_remote == 0 && x_armed && collected == 2)
+}
