@@ -43,6 +43,24 @@ static void push_remote(struct superblock *s, void *p)
         free_double(p);
 }
 
+/* The block is another heap's; every now and then it is asked whether that heap should be ours. */
+static void free_remotely(struct superblock *s, void *p, struct heap *owner)
+{
+    push_remote(s, p);
+    struct heap *here = heap_of_cid[sync_slot()];
+    if (likely(!heap_wants_look(here, owner)) || !slow_enter())
+        return;
+    here = heap_here();
+    if (here != NULL && here != owner)
+        heap_look(here, owner);
+    slow_leave();
+}
+
+static bool is_foreign(const struct superblock *s)
+{
+    return superblock_owner(s) != heap_of_cid[sync_slot()];
+}
+
 static void free_by_section(struct superblock *s, void *p)
 {
     for (int i = 0; i < TRIES_MAX; i++)
@@ -55,20 +73,15 @@ static void free_by_section(struct superblock *s, void *p)
         case hot_double:
             free_double(p);
             return;
+        case hot_foreign:
+            if (!is_foreign(s))
+                continue; /* it was moved, or we were */
+            free_remotely(s, p, superblock_owner(s));
+            return;
         case hot_aborted:
             continue;
-        case hot_foreign:
-            i = TRIES_MAX;
-            break;
         }
-    struct heap *owner = superblock_owner(s);
     push_remote(s, p);
-    if (owner == NULL || !slow_enter())
-        return;
-    struct heap *here = heap_here();
-    if (here != NULL && here != owner)
-        heap_consider_takeover(here, owner);
-    slow_leave();
 }
 
 /* The lock modes: like Hoard, under the lock of the heap that owns the superblock. */
@@ -104,26 +117,27 @@ static void free_locked(struct superblock *s, void *p)
         free_double(p);
 }
 
-/* A block in a later slice of a superblock of this cid's heap: as good as the fast path, one lookup further. */
-static bool free_in_tail(void *p)
+/* The short way for blocks the fast path leaves out: in later slices of a superblock, or another heap's. */
+static bool free_in_superblock(void *p)
 {
     if ((uintptr_t)p - hot.window_base >= hot.window_bytes)
         return false;
     struct superblock *s = descriptor_of(p);
-    if (s->kind != slice_tail)
-        return false;
-    s = descriptor_of_slice(s->next);
+    bool tail = s->kind == slice_tail;
+    if (tail)
+        s = descriptor_of_slice(s->next);
     if (s->kind != slice_superblock || !superblock_is_block_start(s, p))
         return false;
-    enum hot_pushed pushed = hot_push(p, s);
-    if (unlikely(pushed == hot_pushed_notify))
-        free_notify(s);
-    return pushed <= hot_pushed_notify;
+    if (!tail && is_foreign(s)) /* most likely: it is why the fast path gave up */
+        free_remotely(s, p, superblock_owner(s));
+    else
+        free_by_section(s, p);
+    return true;
 }
 
 NOINLINE void free_slow(void *p)
 {
-    if (p == NULL || likely(free_in_tail(p)))
+    if (p == NULL || likely(free_in_superblock(p)))
         return;
     struct block block = block_find(p);
     switch (block.kind) {

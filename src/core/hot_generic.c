@@ -12,7 +12,7 @@
 void *sutler_malloc(size_t size)
 {
     if (likely(size < hot.small_limit)) {
-        void *block = hot_pop(size_class_of_step[(size + 15) / 16]);
+        void *block = hot_pop(size_class_of_small[size]);
         if (likely(block != NULL))
             return block;
     }

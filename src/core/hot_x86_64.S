@@ -7,7 +7,7 @@
  * reorder inside one, and gcc before 11.5/12.4/13.3 miscompiles asm goto with outputs.
  *
  *     malloc(size):                              free(p):
- *         c = size_class_of_step[size / 16]          s = &descriptors[(p - window_base) / 64 KiB]
+ *         c = size_class_of_small[size]             s = &descriptors[(p - window_base) / 64 KiB]
  *         section:                                   section:
  *           h = heap_of_cid[cid]                       if (s->owner != heap_of_cid[cid]) remote
  *           s = h->active[c]                           if (p is no block start) or (p is the top) error
@@ -25,7 +25,8 @@
 
 	.text
 
-/* Pops a block of class %rdi into %rax; goes to `empty` or `damaged` with %rdi intact.  Uses rcx rdx rsi r8. */
+/* Pops a block of class %rdi into %rax; goes to `empty` or `damaged` with %rdi intact.  Uses rdx rsi r8; leaves the link
+ * in %rcx. */
 .macro POP name, empty, damaged
 	SECTION_BEGIN \name, %rax, %rdx
 	movq	hot + HOT_CID(%rip), %rax
@@ -33,13 +34,12 @@
 	leaq	heap_of_cid(%rip), %rcx
 	movq	(%rcx, %rax, 8), %rcx
 	movq	HEAP_ACTIVE(%rcx, %rdi, 8), %rsi
-	movq	SUPERBLOCK_WORD(%rsi), %rdx
-	movq	%rdx, %rax
+	movq	SUPERBLOCK_WORD(%rsi), %rax
 	shrq	$16, %rax
 	jz	\empty
 	movq	(%rax), %rcx
 	leal	1(%rcx), %r8d
-	cmpw	%dx, %r8w
+	cmpw	SUPERBLOCK_WORD(%rsi), %r8w
 	jne	\damaged
 	movq	%rcx, SUPERBLOCK_WORD(%rsi)
 	SECTION_COMMITTED \name
@@ -84,11 +84,11 @@
 FUNCTION \name, exported=1
 	cmpq	hot + HOT_SMALL_LIMIT(%rip), %rdi
 	jae	\medium
-	leal	15(%rdi), %eax
-	shrl	$4, %eax
-	leaq	size_class_of_step(%rip), %rcx
-	movzbl	(%rcx, %rax), %edi
+	leaq	size_class_of_small(%rip), %rcx
+	movzbl	(%rcx, %rdi), %edi
 	POP	\name, \slow, \slow
+	shrq	$16, %rcx				/* the next malloc will read the next block */
+	prefetcht0 (%rcx)
 	ret
 	SECTION_ABORT \name, \slow
 END_FUNCTION \name

@@ -44,6 +44,7 @@ static bool start(void)
     if (!emergency_start() || !fork_watch())
         return false;
     if (sync_mode == sync_rcs) {
+        size_class_start();
         window_serve_fast_path();
         hot.small_limit = SMALL_BYTES_MAX + 1;
     }

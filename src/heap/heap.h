@@ -112,8 +112,10 @@ bool heap_scrape(struct heap *h, unsigned c);
 /* The caller's slow path finds itself on heap `h`: if it has left another heap that nobody else uses, that one is brought
  * along.  Returns the caller's heap.  No lock held. */
 struct heap *heap_follow(struct heap *h);
-/* The caller, on heap `h`, keeps freeing blocks of `other`: if nobody runs on that one, exchange them.  No lock held. */
-void heap_consider_takeover(struct heap *h, struct heap *other);
+/* The caller, on heap `h`, freed a block of `other`.  Now and then the answer is yes, and heap_look is to be called: it
+ * exchanges the heaps or merges the other one into `h` if nobody runs on that.  No lock held. */
+bool heap_wants_look(struct heap *h, const struct heap *other);
+void heap_look(struct heap *h, struct heap *other);
 extern _Atomic uint64_t takeover_count;
 
 /* ---- damage (damage.c) ---- */

@@ -21,8 +21,9 @@ struct size_class {
 
 extern const struct size_class size_class[CLASS_COUNT];
 
-/* Class of (size + 15) / 16, for size <= SMALL_BYTES_MAX. */
-extern const uint8_t size_class_of_step[SMALL_BYTES_MAX / 16 + 1];
+/* Class of each size up to SMALL_BYTES_MAX; filled by size_class_start. */
+extern uint8_t size_class_of_small[SMALL_BYTES_MAX + 1];
+void size_class_start(void);
 
 /* Smallest class that holds `size` bytes; size <= CLASS_BYTES_MAX.  0 bytes get the smallest class. */
 static inline unsigned size_class_of(size_t size)

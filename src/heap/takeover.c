@@ -190,11 +190,15 @@ static void take_over_if_quiet(struct heap *h, struct heap *other)
         merge(h, other);
 }
 
-void heap_consider_takeover(struct heap *h, struct heap *other)
+bool heap_wants_look(struct heap *h, const struct heap *other)
 {
-    bool look = ++h->remote_frees % LOOK_EVERY == 0;
+    return h == &empty_heap || ++h->remote_frees % LOOK_EVERY == 0 || other == last_heap;
+}
+
+void heap_look(struct heap *h, struct heap *other)
+{
     if (other == last_heap)
         heap_follow(h);
-    else if (look && other != &global_heap)
+    else if (other != NULL && other != &global_heap)
         take_over_if_quiet(h, other);
 }

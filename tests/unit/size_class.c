@@ -29,9 +29,9 @@ static void every_size_gets_the_smallest_class_that_holds_it(void)
 static void the_byte_table_agrees(void)
 {
     for (size_t size = 0; size <= SMALL_BYTES_MAX; size++)
-        if (size_class_of_step[(size + 15) / 16] != size_class_of(size))
-            FAIL("size %zu: table says %u, not %u", size, size_class_of_step[(size + 15) / 16], size_class_of(size));
-    EXPECT_EQ(ARRAY_LEN(size_class_of_step), SMALL_BYTES_MAX / 16 + 1);
+        if (size_class_of_small[size] != size_class_of(size))
+            FAIL("size %zu: table says %u, not %u", size, size_class_of_small[size], size_class_of(size));
+    EXPECT_EQ(ARRAY_LEN(size_class_of_small), SMALL_BYTES_MAX + 1);
 }
 
 static void rows_fit_the_code_that_uses_them(void)

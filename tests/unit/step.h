@@ -26,7 +26,8 @@ struct step_scene {
     const char *name;
     void (*set)(void);     /* nobody else runs */
     void (*perform)(void); /* what is stopped half-way */
-    bool needs_rcs;
+    bool needs_rcs;        /* makes no sense without sections */
+    bool has_sections;     /* its path leads through some */
 };
 
 struct step_intruder {

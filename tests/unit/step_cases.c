@@ -107,13 +107,43 @@ static void drain_to(unsigned c, size_t size, unsigned left)
         take(&a, size);
 }
 
+static struct superblock *filled[4];
+
 /* Fills active superblocks to the brim; the last stays active. */
 static void fill(unsigned c, size_t size, unsigned superblocks)
 {
-    for (unsigned n = 0; n < superblocks; n++)
+    for (unsigned n = 0; n < superblocks; n++) {
         for (unsigned k = 0; k < size_class[c].blocks; k++)
             take(&a, size);
-    EXPECT(active(c)->word == 0 && active(c)->uncarved == 0);
+        filled[n] = active(c);
+    }
+    const struct superblock *s = active(c);
+    EXPECT_MSG(s->word == 0 && s->uncarved == 0, "not filled: word %llx, uncarved %llx, %u of %u carved, %zu superblocks",
+               (unsigned long long)s->word, (unsigned long long)s->uncarved, s->carved, s->blocks,
+               class_inspect(c).superblocks);
+}
+
+/* Where in A's pool a block of this superblock is; the pool's order changes as blocks leave it. */
+static unsigned one_of(const struct superblock *s)
+{
+    for (unsigned n = 0; n < a.count; n++) {
+        const struct superblock *in = descriptor_of(a.held[n].block);
+        if (in == s || (in->kind == slice_tail && descriptor_of_slice(in->next) == s))
+            return n;
+    }
+    FAIL("no block of the superblock is left");
+}
+
+static void lend(const struct superblock *s, unsigned count)
+{
+    while (count-- > 0)
+        pass(&a, &i, one_of(s));
+}
+
+static void free_some(const struct superblock *s, unsigned count)
+{
+    while (count-- > 0)
+        free(strike_out(&a, one_of(s)));
 }
 
 static void give_intruder(unsigned n, size_t size)
@@ -161,8 +191,7 @@ static void set_carve_hole(void)
     EXPECT(slow_enter());
     heap_purge(purge_everything, NULL);
     slow_leave();
-    for (unsigned n = 0; n < 5; n++)
-        pass(&a, &i, a.count - 1);
+    lend(filled[0], 5);
     if (active(small) == &empty_superblock) { /* listed now: brought back by the first malloc, with room for four */
         take(&a, SMALL);
         drain_to(small, SMALL, 0);
@@ -172,33 +201,29 @@ static void set_carve_hole(void)
 static void set_remote(void)
 {
     fill(small, SMALL, 1);
-    for (unsigned n = 0; n < 6; n++)
-        pass(&a, &i, a.count - 1);
+    lend(filled[0], 6);
     for (unsigned n = 0; n < 3; n++)
-        EXPECT(!remote_push(active(small), strike_out(&a, a.count - 1)));
+        EXPECT_EQ(remote_push(filled[0], strike_out(&a, 0)), remote_pushed);
 }
 
 static void set_listed(void)
 {
     fill(small, SMALL, 2);
-    for (unsigned n = 0; n < 12; n++)
-        free(strike_out(&a, n)); /* of the first, which is listed */
-    for (unsigned n = 0; n < 6; n++)
-        pass(&a, &i, a.count - 1);
+    free_some(filled[0], 12);
+    lend(filled[0], 3);
+    lend(filled[1], 3);
 }
 
 static void set_full(void)
 {
     fill(small, SMALL, 1);
-    for (unsigned n = 0; n < 6; n++)
-        pass(&a, &i, n);
+    lend(filled[0], 6);
 }
 
 static void set_full_medium(void)
 {
     fill(medium, MEDIUM, 1);
-    for (unsigned n = 0; n < 4; n++)
-        pass(&a, &i, n);
+    lend(filled[0], 4);
 }
 
 static struct superblock *half_used(unsigned c, size_t size, struct pool *pool, unsigned live)
@@ -232,37 +257,28 @@ static void set_posted(void)
 {
     fill(small, SMALL, 3);
     for (unsigned n = 0; n < 2; n++)
-        for (unsigned k = 0; k < 20; k++) {
-            unsigned at = n == 0 ? 0 : 50;
-            struct superblock *s = descriptor_of(a.held[at].block);
-            if (remote_push(s, strike_out(&a, at)))
-                heap_post(home, s);
-        }
-    for (unsigned n = 0; n < 6; n++)
-        pass(&a, &i, a.count - 1);
+        for (unsigned k = 0; k < 20; k++)
+            if (remote_push(filled[n], strike_out(&a, one_of(filled[n]))) == remote_pushed_armed)
+                heap_post(home, filled[n]);
+    EXPECT(home->x_mailbox != 0);
+    lend(filled[0], 2);
+    lend(filled[1], 2);
+    lend(filled[2], 2);
 }
 
+/* A's next free takes the first superblock to the next group; the intruder has blocks of it, too. */
 static void set_step(void)
 {
     fill(small, SMALL, 2);
-    struct superblock *s = descriptor_of(a.held[0].block);
+    const struct superblock *s = filled[0];
     EXPECT(s != active(small) && s->group == group_nearly_full);
     while (word_count(s->word) + 1 != s->notify_at)
-        free(strike_out(&a, 0)); /* the holes are filled from the end, which is the other superblock's */
-    for (unsigned n = 0; n < a.count && descriptor_of(a.held[0].block) != s; n++)
-        pass(&a, &a, 0);
-    for (unsigned n = a.count; n-- > 1 && i.count < 4;)
-        if (descriptor_of(a.held[n].block) == s)
-            pass(&a, &i, n);
-    /* A will free a block of s; it is the last of the pool. */
-    for (unsigned n = 0; n < a.count; n++)
-        if (descriptor_of(a.held[n].block) == s) {
-            struct held last = a.held[a.count - 1];
-            a.held[a.count - 1] = a.held[n];
-            a.held[n] = last;
-            return;
-        }
-    FAIL("no block of the superblock is left");
+        free_some(s, 1);
+    lend(s, 4);
+    unsigned n = one_of(s);
+    struct held last = a.held[a.count - 1];
+    a.held[a.count - 1] = a.held[n];
+    a.held[n] = last;
 }
 
 /* One block in use, and as many empty superblocks beside it as a heap may keep: the next one empty is released. */
@@ -297,10 +313,10 @@ static void set_later_slice(void)
 static void set_purge(void)
 {
     fill(small, SMALL, 2);
-    for (unsigned n = 0; n < 40; n++)
-        free(strike_out(&a, n));
-    for (unsigned n = 0; n < 6; n++)
-        pass(&a, &i, a.count - 1);
+    free_some(filled[0], 40);
+    free_some(filled[1], 10);
+    lend(filled[0], 3);
+    lend(filled[1], 3);
 }
 
 static void set_counter(void)
@@ -376,28 +392,28 @@ static void push_and_pop(void)
 }
 
 const struct step_scene step_scene[] = {
-    {"malloc: a block is there", set_there_is_one, take_small, false},
-    {"malloc: the last one", set_last_one, take_small, false},
-    {"malloc: carve", set_carve, take_small, false},
-    {"malloc: carve, larger class", set_carve_medium, take_medium, false},
-    {"malloc: carve a hole", set_carve_hole, take_small, false},
-    {"malloc: remote frees", set_remote, take_small, false},
-    {"malloc: a listed superblock", set_listed, take_small, false},
-    {"malloc: a fresh superblock", set_full, take_small, false},
-    {"malloc: a fresh superblock, larger class", set_full_medium, take_medium, false},
-    {"malloc: from the global heap", set_global, take_small, false},
-    {"malloc: from a quiet heap", set_quiet_neighbour, take_small, false},
-    {"malloc: mail", set_posted, take_small, false},
-    {"free: to the active superblock", set_there_is_one, give_one, false},
-    {"free: up a step", set_step, give_one, false},
-    {"free: the last of too many", set_last_of_surplus, give_one, false},
-    {"free: of another heap", set_foreign, give_one, false},
-    {"free: in a later slice", set_later_slice, give_one, false},
-    {"free and malloc: up a step", set_step, give_and_take, false},
-    {"realloc: grow", set_there_is_one, grow_one, false},
-    {"purge", set_purge, purge_all, false},
-    {"push and pop", set_there_is_one, push_and_pop, true},
-    {"compare and store", set_counter, count_once, true},
+    {"malloc: a block is there", set_there_is_one, take_small, false, true},
+    {"malloc: the last one", set_last_one, take_small, false, true},
+    {"malloc: carve", set_carve, take_small, false, true},
+    {"malloc: carve, larger class", set_carve_medium, take_medium, false, true},
+    {"malloc: carve a hole", set_carve_hole, take_small, false, true},
+    {"malloc: remote frees", set_remote, take_small, false, true},
+    {"malloc: a listed superblock", set_listed, take_small, false, true},
+    {"malloc: a fresh superblock", set_full, take_small, false, true},
+    {"malloc: a fresh superblock, larger class", set_full_medium, take_medium, false, true},
+    {"malloc: from the global heap", set_global, take_small, false, true},
+    {"malloc: from a quiet heap", set_quiet_neighbour, take_small, false, true},
+    {"malloc: mail", set_posted, take_small, false, true},
+    {"free: to the active superblock", set_there_is_one, give_one, false, true},
+    {"free: up a step", set_step, give_one, false, true},
+    {"free: the last of too many", set_last_of_surplus, give_one, false, true},
+    {"free: of another heap", set_foreign, give_one, false, true},
+    {"free: in a later slice", set_later_slice, give_one, false, true},
+    {"free and malloc: up a step", set_step, give_and_take, false, true},
+    {"realloc: grow", set_there_is_one, grow_one, false, true},
+    {"purge", set_purge, purge_all, false, false},
+    {"push and pop", set_there_is_one, push_and_pop, true, true},
+    {"compare and store", set_counter, count_once, true, true},
 };
 const unsigned step_scene_count = ARRAY_LEN(step_scene);
 

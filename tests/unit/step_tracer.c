@@ -33,6 +33,7 @@ __asm__(".text\n"
         ".size step_mark, . - step_mark\n");
 
 enum job { job_intrude, job_verify };
+enum phase { phase_idle, phase_set, phase_performed }; /* the marks of thread A */
 
 /* Between tracer and child. */
 static struct control {
@@ -40,6 +41,7 @@ static struct control {
     uintptr_t rseq_of_a;
     unsigned scene, intruder;
     enum job job;
+    enum phase phase;
     bool without_rseq, quit;
 } *volatile control;
 
@@ -86,6 +88,7 @@ static void *thread_a(void *unused)
     if (sync_mode == sync_rcs)
         control->rseq_of_a = (uintptr_t)rseq_field(0);
     for (;;) {
+        control->phase = phase_idle;
         step_mark();
         if (control->quit)
             return NULL;
@@ -94,8 +97,10 @@ static void *thread_a(void *unused)
         scene->set();
         if (without)
             rseq_leave();
+        control->phase = phase_set;
         step_mark();
         scene->perform();
+        control->phase = phase_performed;
         step_mark();
         if (without)
             rseq_return();
@@ -228,6 +233,14 @@ static void wait_stop(pid_t tid)
     }
 }
 
+/* After a single step, which cannot hang; a test that steps for ever is ended by its watchdog. */
+static void wait_step(pid_t tid)
+{
+    int status;
+    EXPECT_EQ(waitpid(tid, &status, __WALL), tid);
+    expect_trap(tid, status);
+}
+
 static bool is_at_mark(pid_t tid)
 {
     return ip_of(tid) == (uintptr_t)step_mark_after;
@@ -244,6 +257,13 @@ static void run_to_mark(pid_t tid)
     wait_stop(tid);
     if (!is_at_mark(tid))
         give_up(tid, "a trap that is no mark");
+}
+
+static void run_a_to(enum phase phase)
+{
+    run_to_mark(control->a);
+    if (control->phase != phase)
+        give_up(control->a, "the wrong mark");
 }
 
 void step_start(void)
@@ -332,17 +352,17 @@ struct step_path step_through(unsigned scene, bool registered)
     snprintf(where, sizeof where, "stepping through '%s'", step_scene[scene].name);
     control->scene = scene;
     control->without_rseq = !registered;
-    run_to_mark(a);
+    run_a_to(phase_set);
     for (unsigned steps = 0;; steps++) {
         add_point(&path, ip_of(a));
         if (steps >= PATH_MAX_POINTS)
             give_up(a, "does not come to an end");
         EXPECT_EQ(ptrace(PTRACE_SINGLESTEP, a, NULL, 0L), 0);
-        wait_stop(a);
+        wait_step(a);
         if (is_at_mark(a) && steps > 0)
             break;
     }
-    run_to_mark(a);
+    run_a_to(phase_idle);
     verify();
     return path;
 }
@@ -427,20 +447,19 @@ bool step_stop_at(unsigned scene, const struct step_path *path, unsigned k, unsi
     control->scene = scene;
     control->intruder = intruder;
     control->without_rseq = false;
-    run_to_mark(a);
+    run_a_to(phase_set);
     bool there = bring_a_to(path, k);
-    if (!there && !is_at_mark(a)) {
-        resume(a, 0);
-        wait_stop(a);
+    if (!there && control->phase == phase_set) {
+        run_a_to(phase_performed); /* it did not even start */
     } else if (there && way == step_to_handler) {
         resume(a, SIGUSR1);
         wait_stop(a);
     } else if (there) {
         let_b_intrude();
     }
-    if (!is_at_mark(a) || !is_at_mark(control->b))
-        give_up(a, "a trap that is no mark");
-    run_to_mark(a);
+    if (!is_at_mark(a) || !is_at_mark(control->b) || control->phase != phase_performed)
+        give_up(a, "a trap that is no mark, or the wrong one");
+    run_a_to(phase_idle);
     verify();
     return there;
 }

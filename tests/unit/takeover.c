@@ -128,7 +128,8 @@ static void expect_bound(const struct heap *h, unsigned slot)
 static void look_now(struct heap *h, struct heap *other)
 {
     h->remote_frees = 63;
-    heap_consider_takeover(h, other);
+    EXPECT(heap_wants_look(h, other));
+    heap_look(h, other);
 }
 
 static void quiet_heaps_are_exchanged(void)
@@ -141,7 +142,7 @@ static void quiet_heaps_are_exchanged(void)
     look_now(mine, other); /* first look: it has changed */
     let_it_become_quiet();
     for (mine->remote_frees = 64; mine->remote_frees < 120;)
-        heap_consider_takeover(mine, other); /* not every free looks */
+        EXPECT(!heap_wants_look(mine, other)); /* not every free looks */
     look_now(mine, &global_heap);
     unbound->pulse = unbound->refills;
     look_now(mine, unbound);
