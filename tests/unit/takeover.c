@@ -138,6 +138,8 @@ static void quiet_heaps_are_exchanged(void)
     unsigned slot = sync_slot();
     expect_bound(mine, slot);
     uint64_t before = takeover_count;
+    /* They look the larger ones: else they would be merged into ours. */
+    other->class[CLASS_COUNT - 1].listed = unbound->class[CLASS_COUNT - 1].listed = 100000;
     other->refills = 7;
     look_now(mine, other); /* first look: it has changed */
     let_it_become_quiet();
@@ -155,6 +157,7 @@ static void quiet_heaps_are_exchanged(void)
     expect_bound(mine, far_slot);
     EXPECT_EQ(takeover_count, before + 1);
     EXPECT(heap_here() == other);
+    other->class[CLASS_COUNT - 1].listed = unbound->class[CLASS_COUNT - 1].listed = 0;
     void *p = malloc(333); /* served by the heap that came */
     EXPECT(p != NULL && superblock_owner(descriptor_of(p)) == heap_here());
     free(p);
