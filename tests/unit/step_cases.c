@@ -372,7 +372,7 @@ static void count_once(void)
     do {
         uint64_t old = __atomic_load_n(&counter, __ATOMIC_RELAXED);
         result = rcs_compare_and_store(home, &counter, old, &counter, old + 1);
-    } while ((result == rcs_changed || result == rcs_aborted) && ++tries < 1000);
+    } while ((result == rcs_changed || result == rcs_aborted) && ++tries < 30);
     counted += result == rcs_done;
 }
 

@@ -327,7 +327,7 @@ static bool is_in_section(uintptr_t ip)
     return cs != NULL && ip - cs[1] < cs[2];
 }
 
-static void add_point(struct step_path *path, uintptr_t ip)
+static void add_point(struct step_path *path, uintptr_t ip, bool sections)
 {
     static uint8_t *seen;
     size_t text_bytes = (size_t)(etext - __executable_start);
@@ -338,8 +338,20 @@ static void add_point(struct step_path *path, uintptr_t ip)
     size_t offset = ip - (uintptr_t)__executable_start;
     if (offset >= text_bytes || ip == (uintptr_t)step_mark || ip == (uintptr_t)step_mark_after)
         return;
-    path->point[path->length++] = (struct step_point){ip, is_in_section(ip), !seen[offset]};
+    path->point[path->length++] = (struct step_point){ip, sections && is_in_section(ip), !seen[offset]};
     seen[offset] = 1;
+}
+
+/* Waking a thread of another cpu at every step costs most of the time there is. */
+static void share_cpu_with_child(bool share)
+{
+    static cpu_set_t own;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(first_cpu(), &set);
+    if (share)
+        sched_getaffinity(0, sizeof own, &own);
+    sched_setaffinity(0, sizeof set, share ? &set : &own);
 }
 
 struct step_path step_through(unsigned scene, bool registered)
@@ -347,6 +359,7 @@ struct step_path step_through(unsigned scene, bool registered)
     static struct step_point *point;
     if (point == NULL)
         point = unit_map(PATH_MAX_POINTS * sizeof *point);
+    share_cpu_with_child(true);
     pid_t a = control->a;
     struct step_path path = {0, point};
     snprintf(where, sizeof where, "stepping through '%s'", step_scene[scene].name);
@@ -354,7 +367,7 @@ struct step_path step_through(unsigned scene, bool registered)
     control->without_rseq = !registered;
     run_a_to(phase_set);
     for (unsigned steps = 0;; steps++) {
-        add_point(&path, ip_of(a));
+        add_point(&path, ip_of(a), !registered);
         if (steps >= PATH_MAX_POINTS)
             give_up(a, "does not come to an end");
         EXPECT_EQ(ptrace(PTRACE_SINGLESTEP, a, NULL, 0L), 0);
@@ -362,6 +375,7 @@ struct step_path step_through(unsigned scene, bool registered)
         if (is_at_mark(a) && steps > 0)
             break;
     }
+    share_cpu_with_child(false);
     run_a_to(phase_idle);
     verify();
     return path;
