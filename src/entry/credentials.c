@@ -18,6 +18,9 @@
 #include "base/compiler.h"
 #include "manager/manager.h"
 
+extern const char manager_sees_credentials;
+const char manager_sees_credentials = 1;
+
 /* Declares `name` as exported, looks up the next definition, and calls it with the manager parked. */
 #define PARKED(name, parameters, arguments)                                                                            \
     EXPORT int name parameters;                                                                                        \

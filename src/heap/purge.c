@@ -143,10 +143,23 @@ static void finish(struct batch *b)
     b->count = 0;
 }
 
+/* Between two batches: a fork, or another purge, waits for at most one. */
+static void let_others(void)
+{
+    if (!lock_is_contended(&purge_lock))
+        return;
+    static _Atomic uint32_t never;
+    const uint64_t moment_ns = 100000;
+    lock_release(&purge_lock);
+    os_futex_wait_for(&never, 0, moment_ns); /* else we would have it again before they wake */
+    lock_take(&purge_lock);
+}
+
 static void add(struct batch *b, struct heap *h, struct superblock *s)
 {
     if (b->heap != h || b->count == BATCH) {
         finish(b);
+        let_others();
         b->heap = h;
     }
     if (take_offline(h, s))

@@ -20,6 +20,9 @@
 
 _Atomic uint32_t manager_state = manager_absent;
 
+/* Defined where changes of credentials park the manager: in the shared library. */
+extern const char manager_sees_credentials __attribute__((weak));
+
 static struct lock control = LOCK_FREE; /* starting, parking: program threads only */
 static _Atomic uint32_t tid;            /* of the thread; the kernel clears it when it is gone */
 static _Atomic uint32_t bell;           /* counts wakes */
@@ -80,8 +83,9 @@ static bool is_wanted(void)
         return false;
     if (option_get(option_manager) == manager_on)
         return true;
-    /* In doubt (an emulator or debugger without rseq, one cpu): not. */
-    return sync_mode == sync_rcs && os_cpus_allowed() >= 2;
+    /* In doubt (an emulator or debugger without rseq, one cpu, privileges that could be dropped unseen): not. */
+    bool sees_credentials = &manager_sees_credentials != NULL;
+    return sync_mode == sync_rcs && os_cpus_allowed() >= 2 && (sees_credentials || !os_is_privileged());
 }
 
 static bool start_locked(void)

@@ -42,6 +42,11 @@ static inline bool lock_is_held(const struct lock *lock)
     return atomic_load_explicit(&lock->state, memory_order_relaxed) != 0;
 }
 
+static inline bool lock_is_contended(const struct lock *lock)
+{
+    return atomic_load_explicit(&lock->state, memory_order_relaxed) == 2;
+}
+
 /* In a child that has only one thread: whoever held it is not there. */
 static inline void lock_reset(struct lock *lock)
 {

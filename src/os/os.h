@@ -85,6 +85,8 @@ void os_thread_settle(const char *name);
 uint64_t os_thread_cpu_us(void);
 /* True if the process's first thread has ended and nobody but the caller is left. */
 bool os_is_alone(void);
+/* True if the process has, or got by its file, privileges an ordinary user has not. */
+bool os_is_privileged(void);
 /* Blocks all signals of the calling thread; the value restores them. */
 uint64_t os_block_signals(void);
 void os_restore_signals(uint64_t signals);

@@ -4,6 +4,7 @@
 #include <linux/membarrier.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -56,6 +57,11 @@ void os_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeo
 void os_futex_wait_shared(_Atomic uint32_t *word, uint32_t expected)
 {
     sys_call(SYS_futex, (long)word, FUTEX_WAIT, expected, 0, 0, 0);
+}
+
+bool os_is_privileged(void)
+{
+    return sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0) == 0 || getauxval(AT_SECURE) != 0;
 }
 
 uint64_t os_block_signals(void)
