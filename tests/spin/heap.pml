@@ -6,6 +6,9 @@
  * allocate, and free any live block whoever allocated it, on whichever cid they happen to run. At first superblock 0 is
  * active in heap 0 and full, superblock 1 is listed in heap 0 and half full.
  *
+ * With PURGE a third thread takes each superblock offline, and gives it back or puts it online again; with MERGE it makes
+ * everything heap 0 has heap 1's. It has no cid of its own.
+ *
  * Claims: no block is handed out while it is live; no pop ever finds a damaged list; lists are edited under the heap's
  * lock only; nothing deadlocks; and when all is quiet each block is in exactly one place, and each superblock is active,
  * or listed by its true count with its remote word empty and armed, or in a mailbox.
@@ -16,6 +19,8 @@
  *   NOT_REARMED       settling leaves the remote word unarmed
  *   SETTLE_ACTIVE     settling what was posted does not look whether the superblock has become active again
  *   NO_POST           a slow path that lost its heap does not post the superblock it had in hand
+ *   NO_FENCE          (PURGE, MERGE) sections that began before the superblock was taken offline run on
+ *   ARM_BEFORE_OWNER  (PURGE, MERGE) the remote word is armed before the owner is stored
  *   NEVER_LATE        a listed superblock is activated before its notifications are silenced, and not silenced after
  */
 #include "common.pml"
@@ -135,6 +140,18 @@ inline take_off_list(h, s)
     group[s] = UNLISTED
 }
 
+/* Exclusive and entirely free: uncarved, and any heap's to take. */
+inline give_span(s)
+{
+    d_step {
+        assert(x_remote[s] == 0);
+        assert(HOLD(s, 0) == IN_LIST && HOLD(s, 1) == IN_LIST);
+        HOLD(s, 0) = NOBODY; HOLD(s, 1) = NOBODY;
+        LINK(s, 0) = 0; LINK(s, 1) = 0;
+        word[s] = 0; uncarved[s] = 1; notify_at[s] = NEVER; x_armed[s] = 0
+    }
+}
+
 inline release(h, s)
 {
     /* an entirely free superblock may be surplus */
@@ -145,13 +162,7 @@ inline release(h, s)
         if
         :: result == DONE ->
             take_off_list(h, s);
-            d_step { /* exclusive: the span is given back, uncarved */
-                assert(x_remote[s] == 0);
-                assert(HOLD(s, 0) == IN_LIST && HOLD(s, 1) == IN_LIST);
-                HOLD(s, 0) = NOBODY; HOLD(s, 1) = NOBODY;
-                LINK(s, 0) = 0; LINK(s, 1) = 0;
-                word[s] = 0; uncarved[s] = 1; notify_at[s] = NEVER; x_armed[s] = 0
-            }
+            give_span(s)
         :: else
         fi
     fi
@@ -214,11 +225,11 @@ inline settle_posted(h, s)
 
 inline drain(h)
 {
+    atomic { mail = mailbox[h]; mailbox[h] = 0 };
     do
-    :: atomic { mail == 0 && mailbox[h] != 0 -> mail = mailbox[h]; mailbox[h] = 0; drained = 1 }
     :: mail & 1 -> mail = mail & 2; x_in_mail[0] = 0; settle_posted(h, 0)
     :: mail & 2 -> mail = mail & 1; x_in_mail[1] = 0; settle_posted(h, 1)
-    :: mail == 0 && (drained || mailbox[h] == 0) -> drained = 0; break
+    :: mail == 0 -> break
     od
 }
 
@@ -425,7 +436,7 @@ byte finished = 0;
 proctype thread(byte me; byte operations)
 {
     byte h, s, w, n, o, old, chain, joined, at, left, next, mail;
-    bit ok, drained;
+    bit ok;
     mtype result;
 
     do
@@ -440,6 +451,129 @@ proctype thread(byte me; byte operations)
         fi
     :: operations == 0 -> break
     od;
+    finished++
+}
+
+/* ---- a thread without a cid: the manager ---- */
+
+/* From its heap's lists or active slot; sections may still be running on it until the fence. */
+inline take_offline(h, s)
+{
+    CHECK_LOCKED(h);
+    if
+    :: active_of[h] == s -> active_of[h] = EMPTY_SUPERBLOCK
+    :: active_of[h] != s -> group[s] = UNLISTED
+    fi;
+    owner[s] = NO_HEAP
+}
+
+/* Of an exclusive superblock: everything by plain stores. Then it is heap h's, who may have to look again. */
+inline settle_exclusive(h, s)
+{
+    CHECK_LOCKED(h);
+    atomic { chain = x_remote[s]; x_remote[s] = 0; x_armed[s] = 0 };
+    w = word[s];
+    join(s, chain, w, joined);
+    assert(word[s] == w);
+    word[s] = joined;
+    d_step { notify_at[s] = COUNT(joined) + 1; group[s] = COUNT(joined); chain = 0; w = 0; joined = 0 };
+#ifdef ARM_BEFORE_OWNER
+    ok = 0;
+    if
+    :: atomic { x_remote[s] == 0 -> x_armed[s] = 1; ok = 1 }
+    :: x_remote[s] != 0
+    fi;
+    owner[s] = h;
+#else
+    owner[s] = h;
+    ok = 0;
+    if
+    :: atomic { x_remote[s] == 0 -> x_armed[s] = 1; ok = 1 }
+    :: x_remote[s] != 0
+    fi;
+#endif
+    if
+    :: !ok -> post(h, s)
+    :: ok -> ok = 0
+    fi
+}
+
+#ifdef NO_FENCE
+#define FENCE() skip
+#else
+#define FENCE() fence()
+#endif
+
+/* Purge: offline under the lock, fence and work without it, online under the lock again. */
+inline purge(s)
+{
+    h = owner[s];
+    if
+    :: h != NO_HEAP ->
+        lock(heap_lock[h], me);
+        ok = 0;
+        if
+        :: owner[s] == h -> take_offline(h, s); ok = 1
+        :: owner[s] != h
+        fi;
+        unlock(heap_lock[h], me);
+        if
+        :: ok ->
+            ok = 0;
+            FENCE();
+            w = word[s];
+            if
+            :: COUNT(w) == BLOCKS -> give_span(s); w = 0
+            :: else -> w = 0; lock(heap_lock[h], me); settle_exclusive(h, s); unlock(heap_lock[h], me)
+            fi
+        :: else
+        fi
+    :: h == NO_HEAP
+    fi;
+    h = 0
+}
+
+/* Merge: everything heap 0 has becomes heap 1's. The second lock is only tried. */
+inline merge()
+{
+    lock(heap_lock[1], me);
+    if
+    :: atomic { heap_lock[0] == 0 -> heap_lock[0] = me + 1 };
+       if
+       :: owner[0] == 0 && (active_of[0] == 0 || group[0] != UNLISTED) -> take_offline(0, 0); n = 1
+       :: else
+       fi;
+       if
+       :: owner[1] == 0 && (active_of[0] == 1 || group[1] != UNLISTED) -> take_offline(0, 1); n = n + 2
+       :: else
+       fi;
+       unlock(heap_lock[0], me);
+       FENCE();
+       if
+       :: n & 1 -> settle_exclusive(1, 0)
+       :: else
+       fi;
+       if
+       :: n & 2 -> settle_exclusive(1, 1)
+       :: else
+       fi;
+       n = 0
+    :: heap_lock[0] != 0
+    fi;
+    unlock(heap_lock[1], me)
+}
+
+proctype manager(byte me)
+{
+    byte h, w, n, chain, joined, at, left, next;
+    bit ok;
+
+#if defined(PURGE)
+    purge(0);
+    purge(1);
+#elif defined(MERGE)
+    merge();
+#endif
     finished++
 }
 
@@ -491,9 +625,9 @@ init {
         owner[1] = 0; group[1] = 1; notify_at[1] = 2; x_armed[1] = 1;
         word[1] = WORD(0, 1); hold[2] = IN_LIST; hold[3] = PROGRAM;
         active_of[1] = EMPTY_SUPERBLOCK;
-        run thread(0, OPS0); run thread(1, OPS1)
+        run thread(0, OPS0); run thread(1, OPS1); run manager(2)
     };
-    finished == 2;
+    finished == 3;
     d_step {
         assert(!heap_lock[0] && !heap_lock[1]);
         take_stock(0);

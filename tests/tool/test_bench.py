@@ -172,6 +172,8 @@ def test_ctrl_c_leaves_complete_rows(suite_folder: Path, good_library: Path, tmp
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        # A background job of a script starts with interrupts ignored, and python would then never see this one.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     runs = out / "runs.csv"
     deadline = time.monotonic() + 60

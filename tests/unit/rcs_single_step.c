@@ -8,13 +8,14 @@
 
 #include "unit.h"
 
-int main(void)
+int main(int argc, char **argv)
 {
     unit_print_mode();
     unit_watchdog(600);
     unit_needs_rcs();
+    unsigned every = (unsigned)unit_option(argc, argv, "--every", 1);
     step_start();
-    for (unsigned scene = 0; scene < step_scene_count; scene++) {
+    for (unsigned scene = 0; scene < step_scene_count; scene += every) {
         struct step_path straight = step_through(scene, false);
         unsigned length = straight.length;
         struct step_path path = step_through(scene, true);
