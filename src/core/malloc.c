@@ -100,11 +100,11 @@ static COLD void *take_last_resort(unsigned c)
     return block;
 }
 
-/* A block of class `c`, or NULL without memory. */
-static void *take_slow(unsigned c)
+/* A block of class `c`, whose blocks have the alignment that was asked for, or NULL without memory. */
+static void *take_slow(unsigned c, size_t alignment)
 {
     if (!slow_enter())
-        return emergency_take(size_class[c].bytes, BLOCK_ALIGNMENT);
+        return emergency_take(size_class[c].bytes, alignment);
     void *block = take(c);
     if (unlikely(block == NULL))
         block = take_last_resort(c);
@@ -123,7 +123,7 @@ void *allocate(size_t size, size_t alignment, bool *zero)
                                               : CLASS_COUNT;
     if (c < CLASS_COUNT) {
         void *block = sync_mode == sync_rcs ? hot_pop(c) : NULL;
-        return block != NULL ? block : take_slow(c);
+        return block != NULL ? block : take_slow(c, alignment);
     }
     if (!slow_enter())
         return emergency_take(size, alignment);
@@ -143,7 +143,7 @@ void *allocate_or_enomem(size_t size, size_t alignment, bool *zero)
 
 NOINLINE void *malloc_slow(size_t c)
 {
-    void *block = take_slow((unsigned)c);
+    void *block = take_slow((unsigned)c, BLOCK_ALIGNMENT);
     if (unlikely(block == NULL))
         errno = ENOMEM;
     return block;
