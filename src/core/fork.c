@@ -18,10 +18,17 @@
 
 static uint32_t *parent_mark; /* on a page wiped on fork: not zero in the process that wrote it */
 
-/* The order of heap.h. */
+/* Forks from signal handlers that interrupted a slow path, or a fork, of this thread: it may hold the very locks. */
+THREAD_LOCAL unsigned nested_forks;
+
+/* The order of heap.h.  The thread stays inside a slow path until the locks are free again: handlers of other libraries
+ * and signal handlers in between get emergency blocks. */
 static void prepare(void)
 {
-    fork_notice();
+    if (!slow_enter()) {
+        nested_forks++;
+        return;
+    }
     manager_fork_prepare();
     lock_take(&binding_lock);
     for (unsigned i = 0; i < heap_total; i++)
@@ -41,18 +48,32 @@ static void release_all(void)
     lock_release(&binding_lock);
 }
 
+static bool was_nested(void)
+{
+    if (nested_forks == 0)
+        return false;
+    nested_forks--;
+    return true;
+}
+
 static void in_parent(void)
 {
+    if (was_nested())
+        return;
     release_all();
     manager_fork_parent();
+    slow_leave();
 }
 
 static void in_child(void)
 {
+    if (was_nested())
+        return; /* its next slow path finds the mark wiped */
     if (parent_mark != NULL)
         *parent_mark = 1;
     release_all();
     manager_fork_child();
+    slow_leave();
 }
 
 void fork_register(void)

@@ -123,6 +123,12 @@ void heap_take_offline(struct heap *h, struct superblock *s)
     __atomic_store_n(&s->owner, NULL, __ATOMIC_RELEASE);
 }
 
+void heap_undo_offline(struct heap *h, struct superblock *s)
+{
+    __atomic_store_n(&s->owner, h, __ATOMIC_RELEASE);
+    heap_post(h, s);
+}
+
 static bool has_room(const struct superblock *s)
 {
     return superblock_word(s) != 0 || s->uncarved != 0 || word_count(atomic_load(&s->x_remote)) != 0;

@@ -73,6 +73,8 @@ void heap_list_remove(struct heap *h, struct superblock *s);
 struct superblock *heap_take_fullest(struct heap *h, unsigned c);
 
 /* Unlinks a superblock of `h`, active or listed, and takes its owner away; after an rcs_fence() it is exclusive. */
+/* The fence was refused: a superblock taken offline from `h`, not yet touched, goes back.  No lock needed. */
+void heap_undo_offline(struct heap *h, struct superblock *s);
 void heap_take_offline(struct heap *h, struct superblock *s);
 
 /* ---- mailbox ---- */

@@ -114,7 +114,13 @@ static void finish(struct batch *b)
 {
     if (b->count == 0)
         return;
-    rcs_fence(); /* from here on they are exclusive */
+    if (!rcs_fence()) {
+        for (unsigned i = 0; i < b->count; i++)
+            heap_undo_offline(b->heap, b->superblock[i]);
+        b->count = 0;
+        return;
+    }
+    /* From here on they are exclusive. */
     for (unsigned i = 0; i < b->count; i++) {
         struct superblock *s = b->superblock[i];
         const char *damage = NULL;

@@ -75,7 +75,10 @@ struct superblock *heap_steal(struct heap *h, unsigned c, bool any)
         struct superblock *s = heap_take_fullest(other, c);
         if (s != NULL) {
             __atomic_store_n(&s->owner, NULL, __ATOMIC_RELEASE);
-            rcs_fence();
+            if (!rcs_fence()) {
+                heap_undo_offline(other, s);
+                s = NULL;
+            }
         }
         lock_release(&other->lock);
         if (s != NULL)
@@ -99,12 +102,14 @@ static void exchange(struct heap *h, struct heap *other)
     if (here != SLOT_NONE && there != SLOT_NONE && here != there) {
         __atomic_store_n(&heap_of_cid[here], &empty_heap, __ATOMIC_RELEASE);
         __atomic_store_n(&heap_of_cid[there], &empty_heap, __ATOMIC_RELEASE);
-        rcs_fence(); /* nobody is inside a section of either any more */
-        h->x_slot = there;
-        other->x_slot = here;
-        __atomic_store_n(&heap_of_cid[here], other, __ATOMIC_RELEASE);
-        __atomic_store_n(&heap_of_cid[there], h, __ATOMIC_RELEASE);
-        atomic_fetch_add_explicit(&takeover_count, 1, memory_order_relaxed);
+        bool fenced = rcs_fence(); /* nobody is inside a section of either any more; or all stays as it was */
+        if (fenced) {
+            h->x_slot = there;
+            other->x_slot = here;
+            atomic_fetch_add_explicit(&takeover_count, 1, memory_order_relaxed);
+        }
+        __atomic_store_n(&heap_of_cid[here], fenced ? other : h, __ATOMIC_RELEASE);
+        __atomic_store_n(&heap_of_cid[there], fenced ? h : other, __ATOMIC_RELEASE);
     }
     lock_release(&binding_lock);
 }
@@ -165,12 +170,15 @@ static void merge(struct heap *h, struct heap *other)
     if (lock_try(&other->lock)) {
         uint32_t chain = take_many_offline(other);
         lock_release(&other->lock);
-        rcs_fence();
+        bool fenced = rcs_fence();
         while (chain != SLICE_NONE) {
             struct superblock *s = descriptor_of_slice(chain);
             chain = s->next;
             s->next = SLICE_NONE;
-            heap_settle(h, s);
+            if (fenced)
+                heap_settle(h, s);
+            else
+                heap_undo_offline(other, s);
         }
         atomic_fetch_add_explicit(&takeover_count, 1, memory_order_relaxed);
     }

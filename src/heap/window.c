@@ -20,6 +20,7 @@
 /* With huge_pages=auto they are asked for from this size on: a small heap would pay more memory than it gains time. */
 #define HUGE_START_SLICES (32ul << 20 >> SLICE_SHIFT)
 
+static size_t limit = WINDOW_SLICES_MAX; /* fewer where the address space is small */
 static size_t top;                /* slices of window up to the highest opened one */
 static size_t described;          /* slices that have a descriptor mapped */
 static size_t opened;             /* slices opened, without holes */
@@ -60,6 +61,7 @@ bool window_start(void)
             uintptr_t base = (uintptr_t)(0xa000 + (os_random() & 0x7fff)) << shift;
             hot.window_base = base;
             hot.descriptors = (struct superblock *)(base - (WINDOW_SLICES_MAX << DESCRIPTOR_SHIFT >> (30 - shift)));
+            limit = WINDOW_SLICES_MAX >> (30 - shift);
             int error = describe(1);
             if (error == 0)
                 return true;
@@ -86,22 +88,25 @@ static bool wants_huge_pages(void)
 
 bool window_open(size_t slices, bool dense, uint32_t *first, size_t *count)
 {
-    size_t want = step_for(slices);
+    size_t want = step_for(slices), at = top;
     for (;;) {
-        if (top + want > WINDOW_SLICES_MAX)
+        if (at + want > limit)
             return false;
-        int error = describe(top + want);
+        int error = describe(at + want);
+        if (error == EEXIST)
+            return false; /* in the way of the descriptors: no hole in the window gets past it */
         if (error == 0)
-            error = os_map_at((char *)hot.window_base + (top << SLICE_SHIFT), want << SLICE_SHIFT);
+            error = os_map_at((char *)hot.window_base + (at << SLICE_SHIFT), want << SLICE_SHIFT);
         if (error == 0)
             break;
         if (error == EEXIST)
-            top += HOLE_SLICES;
+            at += HOLE_SLICES;
         else if (want > slices)
             want = slices; /* a limit is near: just what is needed */
         else
             return false;
     }
+    top = at;
     if (dense && wants_huge_pages())
         os_advise_huge((char *)hot.window_base + (top << SLICE_SHIFT), want << SLICE_SHIFT);
     *first = (uint32_t)top;

@@ -97,8 +97,7 @@ unsigned sync_slot(void)
     return (unsigned)((((uintptr_t)thread_pointer() >> 12) * 0x9e3779b97f4a7c15ull) >> 32) % slot_count;
 }
 
-void rcs_fence(void)
+bool rcs_fence(void)
 {
-    if (sync_mode == sync_rcs)
-        CHECK(os_rseq_fence());
+    return sync_mode != sync_rcs || os_rseq_fence();
 }

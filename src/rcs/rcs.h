@@ -63,6 +63,6 @@ enum rcs_result rcs_compare_and_store(struct heap *heap, const uint64_t *probe, 
 
 /* Returns after every section that was running anywhere in the process when it was called has ended or been restarted.
  * Costs 0.3 to 26 us.  Does nothing in the other modes, where locks do the work. */
-void rcs_fence(void);
+bool rcs_fence(void);
 
 #endif

@@ -8,14 +8,13 @@
 
 #include "unit.h"
 
-int main(int argc, char **argv)
+int main(void)
 {
     unit_print_mode();
     unit_watchdog(600);
     unit_needs_rcs();
-    unsigned every = (unsigned)unit_option(argc, argv, "--every", 1);
     step_start();
-    for (unsigned scene = 0; scene < step_scene_count; scene += every) {
+    for (unsigned scene = 0; scene < step_scene_count; scene++) {
         struct step_path straight = step_through(scene, false);
         unsigned length = straight.length;
         struct step_path path = step_through(scene, true);
