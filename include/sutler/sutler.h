@@ -64,6 +64,11 @@ struct sutler_stats {
     size_t span_bytes;        /* of those, in use as superblocks or large blocks */
     size_t dirty_bytes;       /* free spans whose pages have not been given back */
     size_t purged_bytes;      /* given back to the system since the start */
+    size_t reserve_bytes;     /* free memory made ready ahead of demand, not yet taken */
+    size_t provided_bytes;    /* made ready since the start */
+    size_t wasted_bytes;      /* of those, given back without having been taken */
+    size_t hit_bytes;         /* memory taken for new superblocks that was ready */
+    size_t miss_bytes;        /* and that was not, and never used before */
     size_t superblocks;       /* superblocks in use, in all heaps */
     size_t heaps;             /* local heaps created */
     size_t large_blocks;      /* blocks above the largest size class */

@@ -9,7 +9,7 @@
 #include "core/core.h"
 #include "heap/emergency.h"
 #include "heap/large.h"
-#include "manager/manager.h"
+#include "manager/notice.h"
 
 #define TRIES_MAX 4
 

@@ -16,7 +16,7 @@
 #include "heap/emergency.h"
 #include "heap/large.h"
 #include "heap/purge.h"
-#include "manager/manager.h"
+#include "manager/notice.h"
 #include "os/os.h"
 
 /* Rounds of refilling and popping before sections are given up on. */

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/purge.h"
 
+#include "heap/give_back.h"
 #include "heap/heap.h"
 #include "heap/large.h"
 #include "heap/span.h"
 #include "os/os.h"
 
 #define BATCH 32
-#define HUGE_PAGE_BYTES (2ul << 20)
 
 struct lock purge_lock = LOCK_FREE;
 
 /* Superblocks of one heap, offline. */
 struct batch {
     struct heap *heap;
-    unsigned count, ranges;
+    unsigned count;
     bool gave_spans; /* the next pass over the spans will find them */
     struct superblock *superblock[BATCH];
-    struct os_range range[OS_RANGES_MAX];
-    size_t bytes;
+    struct give_back pages;
 };
 
 /* ---- which ---- */
@@ -68,26 +67,6 @@ static bool take_offline(struct heap *h, struct superblock *s)
     return taken;
 }
 
-static void flush_ranges(struct batch *b)
-{
-    os_purge_ranges(b->range, b->ranges);
-    b->ranges = 0;
-}
-
-static void add_range(struct batch *b, char *address, size_t size)
-{
-    /* Part of what may be a huge page: split it, or nothing is freed. */
-    uintptr_t end = (uintptr_t)address + size;
-    if ((uintptr_t)address % HUGE_PAGE_BYTES != 0)
-        os_split_huge(address);
-    if (end % HUGE_PAGE_BYTES != 0 && align_down(end, HUGE_PAGE_BYTES) != align_down((uintptr_t)address, HUGE_PAGE_BYTES))
-        os_split_huge((void *)(end - os_page_bytes));
-    if (b->ranges == OS_RANGES_MAX)
-        flush_ranges(b);
-    b->range[b->ranges++] = (struct os_range){address, size};
-    b->bytes += size;
-}
-
 /* The runs of set bits among the units, as ranges. */
 static void add_units(struct batch *b, const struct superblock *s, uint64_t units)
 {
@@ -96,7 +75,7 @@ static void add_units(struct batch *b, const struct superblock *s, uint64_t unit
         unsigned first = low_bit(units);
         uint64_t above = ~(units >> first);
         unsigned run = above == 0 ? 64 - first : low_bit(above);
-        add_range(b, superblock_start(s) + first * unit, run * unit);
+        give_back_add(&b->pages, superblock_start(s) + first * unit, run * unit);
         units &= ~bit_run(first, run);
     }
 }
@@ -134,7 +113,7 @@ static void finish(struct batch *b)
             b->superblock[i] = NULL;
         }
     }
-    flush_ranges(b);
+    give_back_flush(&b->pages);
     for (unsigned i = 0; i < b->count; i++) {
         struct superblock *s = b->superblock[i];
         if (s == NULL)
@@ -185,8 +164,8 @@ static size_t purge_superblocks(enum purge_what what, bool *changed)
     }
     finish(&b);
     *changed |= b.gave_spans;
-    span_note_purged(b.bytes);
-    return b.bytes;
+    span_note_purged(b.pages.bytes);
+    return b.pages.bytes;
 }
 
 size_t heap_purge(enum purge_what what, bool *changed)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Spans: runs of slices of the window, for superblocks and large blocks.  Free spans are kept by length with their
- * neighbours merged (boundary tags in the first and last slice's descriptors); what has been opened but never used lies
- * above a bump pointer.  Every slice remembers whether it may hold something else than zeros (FLAG_DIRTY), so memory
- * fresh from the system is not cleared twice.
+ * Spans: runs of slices of the window, for superblocks and large blocks.  Every slice remembers whether it may hold
+ * something else than zeros (FLAG_DIRTY), so memory fresh from the system is not cleared twice.
+ *
+ * Free spans are kept in arenas (arena.h); what is made ready ahead of demand is the reserve (reserve.h).
  *
  * Dirty free spans are the cache of large blocks.  Its bound is SPAN_DIRTY_FLOOR or a quarter of what is open,
  * whichever is more; a large block freed beyond it goes back to the system at once (superblocks do not: giving back less
@@ -46,5 +46,8 @@ void span_forget_all(void);
 
 /* Adds to the purged statistics; purges of superblocks count too. */
 void span_note_purged(size_t bytes);
+
+/* The pages of these free slices are the system's again.  span_lock is held. */
+void span_note_returned(uint32_t first, size_t slices);
 
 #endif

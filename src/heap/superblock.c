@@ -66,11 +66,14 @@ struct superblock *superblock_format(uint32_t first, unsigned class)
 /* ---- carving ---- */
 
 /* How much to carve at once: a unit at first, then as much again as is already carved, so that a program of few blocks
- * touches few pages and one of many refills rarely. */
+ * touches few pages and one of many refills rarely; but never so much that the page faults of one carving become a
+ * stall. */
+#define CARVE_UNITS_MAX 8u
+
 static unsigned units_to_carve(const struct superblock *s, unsigned shift)
 {
     unsigned carved = (unsigned)__builtin_popcountll(all_units(s, shift) & ~s->uncarved);
-    return carved == 0 ? 1 : carved;
+    return carved == 0 ? 1 : carved < CARVE_UNITS_MAX ? carved : CARVE_UNITS_MAX;
 }
 
 /* Links blocks low .. high - 1 in address order. */

@@ -60,6 +60,7 @@ enum group {
 #define FLAG_DIRTY 1u  /* the slice may hold something else than zeros */
 #define FLAG_AGED 2u   /* a free span: the reclaim job has seen it before */
 #define FLAG_LARGE 4u  /* the slice is of the stretches for large blocks */
+#define FLAG_WARM 8u   /* a free slice of the reserve: its pages are there, and zero */
 
 struct superblock {
     uint64_t word;

@@ -18,7 +18,7 @@
 #define HUGE_PAGE_BYTES (2ul << 20)
 #define HUGE_PAGE_SLICES (HUGE_PAGE_BYTES >> SLICE_SHIFT)
 /* With huge_pages=auto they are asked for from this size on: a small heap would pay more memory than it gains time. */
-#define HUGE_START_SLICES (32ul << 20 >> SLICE_SHIFT)
+#define HUGE_START_SLICES (16ul << 20 >> SLICE_SHIFT)
 
 static size_t limit = WINDOW_SLICES_MAX; /* fewer where the address space is small */
 static size_t top;                /* slices of window up to the highest opened one */

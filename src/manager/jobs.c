@@ -4,26 +4,28 @@
 #define MS 1000000ull
 
 static const struct job job[] = {
-    {"reclaim", "on a clock while the heap changes", 400 * MS, reclaim_run},
+    {"provision", job_on_demand, 1 * MS, 20 * MS, provision_run},
+    {"reclaim", job_on_clock, 400 * MS, UINT64_MAX, reclaim_run},
 };
 
-static uint64_t due_ns[ARRAY_LEN(job)];
+#define NOT_DUE UINT64_MAX
+static uint64_t due_ns[ARRAY_LEN(job)] = {[0 ... ARRAY_LEN(job) - 1] = NOT_DUE};
 
 uint64_t jobs_run(uint64_t now_ns)
 {
-    uint64_t next = UINT64_MAX;
+    uint64_t next = NOT_DUE;
     for (size_t i = 0; i < ARRAY_LEN(job); i++) {
         if (due_ns[i] <= now_ns)
-            due_ns[i] = job[i].run() ? now_ns + job[i].period_ns : UINT64_MAX;
+            due_ns[i] = job[i].run(job[i].budget_ns) ? now_ns + job[i].period_ns : NOT_DUE;
         if (due_ns[i] < next)
             next = due_ns[i];
     }
     return next;
 }
 
-void jobs_rouse(uint64_t now_ns)
+void jobs_rouse(enum job_trigger trigger, uint64_t now_ns)
 {
     for (size_t i = 0; i < ARRAY_LEN(job); i++)
-        if (due_ns[i] == UINT64_MAX || due_ns[i] == 0)
-            due_ns[i] = now_ns + job[i].period_ns;
+        if (job[i].trigger == trigger && due_ns[i] == NOT_DUE)
+            due_ns[i] = now_ns + (trigger == job_on_clock ? job[i].period_ns : 0);
 }

@@ -7,21 +7,29 @@
 
 #include "base/compiler.h"
 
+enum job_trigger {
+    job_on_clock,  /* a period after the last run, while the heap changes */
+    job_on_demand, /* when a slow path of the program says so */
+    job_triggers
+};
+
 struct job {
     const char *name;
-    const char *trigger; /* in words, for the report */
-    uint64_t period_ns;  /* between two runs while the heap changes */
-    /* One pass, in pieces that each hold the pass lock for at most some milliseconds.  Returns true if another pass a
-     * period later may find something to do. */
-    bool (*run)(void);
+    enum job_trigger trigger;
+    uint64_t period_ns; /* until the next run, if this one left something to do */
+    uint64_t budget_ns; /* how long a run may take, as far as the job can be stopped half-way */
+    /* Holds the pass lock for at most some milliseconds at a time.  Returns true if another run a period later may find
+     * something to do. */
+    bool (*run)(uint64_t budget_ns);
 };
 
 /* Runs what is due at `now_ns`; returns when to look again, or UINT64_MAX if nothing is left to do. */
 uint64_t jobs_run(uint64_t now_ns);
 
-/* Makes every job due one period from now: the heap has changed. */
-void jobs_rouse(uint64_t now_ns);
+/* The heap has changed: jobs on the clock are due one period from now.  Or there is demand: jobs for that are due now. */
+void jobs_rouse(enum job_trigger trigger, uint64_t now_ns);
 
-bool reclaim_run(void);
+bool reclaim_run(uint64_t budget_ns);
+bool provision_run(uint64_t budget_ns);
 
 #endif

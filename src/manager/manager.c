@@ -6,6 +6,7 @@
 #include "heap/span.h"
 #include "manager/clone.h"
 #include "manager/jobs.h"
+#include "manager/notice.h"
 #include "options/options.h"
 #include "os/os.h"
 #include "rcs/hot.h"
@@ -42,7 +43,7 @@ uint64_t manager_cpu_us(void)
 static void sleep_until(uint64_t when_ns)
 {
     uint32_t heard = atomic_load(&bell);
-    if (atomic_load(&stop))
+    if (atomic_load(&stop) || atomic_load(&reserve_demand) != demand_none)
         return;
     if (when_ns == UINT64_MAX) {
         atomic_store(&manager_state, manager_asleep);
@@ -64,11 +65,15 @@ static void sleep_until(uint64_t when_ns)
 static void run(void)
 {
     os_thread_settle("sutler-manager");
-    uint64_t next = 0;
+    if (option_get(option_manager) != manager_on && os_cpu_quota_percent() < 200)
+        return atomic_store(&manager_state, manager_forbidden); /* its time would be the program's */
+    uint64_t next = UINT64_MAX;
     while (!atomic_load(&stop)) {
         uint64_t now = os_now_ns();
-        if (next == UINT64_MAX || next == 0)
-            jobs_rouse(now);
+        if (next == UINT64_MAX)
+            jobs_rouse(job_on_clock, now);
+        if (atomic_exchange(&reserve_demand, demand_none) != demand_none)
+            jobs_rouse(job_on_demand, now);
         next = jobs_run(now);
         atomic_store_explicit(&cpu_us, os_thread_cpu_us(), memory_order_relaxed);
         sleep_until(next);
@@ -118,16 +123,23 @@ static void stop_locked(void)
         os_futex_wait_shared(&tid, running);
 }
 
+static void ring(void)
+{
+    atomic_fetch_add(&bell, 1);
+    os_futex_wake_one(&bell);
+}
+
 COLD void manager_notice_slow(enum manager_state state)
 {
-    if (state == manager_asleep) {
-        if (atomic_fetch_add_explicit(&notices, 1, memory_order_relaxed) % NOTICES_PER_WAKE == NOTICES_PER_WAKE - 1) {
-            atomic_fetch_add(&bell, 1);
-            os_futex_wake_one(&bell);
-        }
+    if (state == manager_busy || state == manager_asleep) {
+        uint32_t raised = demand_raised;
+        bool is_pace = state == manager_asleep &&
+                       atomic_fetch_add_explicit(&notices, 1, memory_order_relaxed) % NOTICES_PER_WAKE == NOTICES_PER_WAKE - 1;
+        if (atomic_compare_exchange_strong(&reserve_demand, &raised, demand_told) || is_pace)
+            ring();
         return;
     }
-    if (span_counts().in_use_bytes < MANAGER_START_BYTES || !lock_try(&control))
+    if (state != manager_absent || span_counts().in_use_bytes < MANAGER_START_BYTES || !lock_try(&control))
         return;
     if (atomic_load(&manager_state) == manager_absent) {
         atomic_store(&manager_state, manager_busy);

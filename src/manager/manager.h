@@ -28,17 +28,6 @@ enum manager_state {
 };
 
 extern _Atomic uint32_t manager_state;
-/* The part of manager_notice that is not a single comparison. */
-void manager_notice_slow(enum manager_state state);
-
-/* Every slow path calls it, holding no lock: starts or wakes the manager when that is due. */
-static inline void manager_notice(void)
-{
-    enum manager_state state = atomic_load_explicit(&manager_state, memory_order_relaxed);
-    if (unlikely(state == manager_absent || state == manager_asleep))
-        manager_notice_slow(state);
-}
-
 /* Stops the manager and waits until its thread is gone (it may be started again after manager_resume).  For what must
  * see a process of only its own threads: changes of credentials, namespaces, seccomp.  Calls nest. */
 void manager_park(void);

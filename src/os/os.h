@@ -39,8 +39,15 @@ struct os_range {
 };
 #define OS_RANGES_MAX 256
 
-/* The same for many ranges at a quarter of the price each (process_madvise, where it may be used on oneself). */
-void os_purge_ranges(const struct os_range *ranges, size_t count);
+/* The same for many ranges at a quarter of the price each (process_madvise, where it may be used on oneself).  False if
+ * any of them was refused. */
+bool os_purge_ranges(const struct os_range *ranges, size_t count);
+
+/* Has the system put pages behind at most OS_RESIDENT_MAX bytes, by touching them one by one: whatever they hold stays, whoever
+ * uses them meanwhile, and the lock the program's own mmap needs is not held for longer than a page (Linux 6.4).  True if the first
+ * touch brought them all: a huge page. */
+#define OS_RESIDENT_MAX (2ul << 20)
+bool os_make_resident(void *address, size_t size);
 
 /* Splits the huge page that holds this page, if there is one: giving back a part of a whole one frees nothing. */
 void os_split_huge(void *page);
@@ -50,6 +57,11 @@ void os_advise_huge(void *address, size_t size);
 
 /* Makes the range read as zero in a forked child; false where the system cannot. */
 bool os_wipe_on_fork(void *address, size_t size);
+
+/* Bytes the process may still use before a control group's limit, or the machine, is short of memory; SIZE_MAX if that
+ * is not known.  And the cpu time its control groups allow it, in percent of one cpu. */
+size_t os_memory_headroom(void);
+unsigned os_cpu_quota_percent(void);
 
 /* Resident memory of the process in bytes, or 0 if /proc is not to be read. */
 size_t os_resident_bytes(void);
@@ -71,6 +83,10 @@ unsigned os_cpu_limit(void);
 
 /* Cpu the caller runs on at this moment; 0 if the system does not tell. */
 unsigned os_current_cpu(void);
+
+/* NUMA node the caller runs on; and where the calling thread's new pages shall lie. */
+unsigned os_current_node(void);
+void os_prefer_node(unsigned node);
 
 void os_yield(void);
 

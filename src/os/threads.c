@@ -134,6 +134,22 @@ unsigned os_current_cpu(void)
     return cpu < 0 ? 0 : (unsigned)cpu;
 }
 
+unsigned os_current_node(void)
+{
+    unsigned node = 0;
+    return sys_failed(sys_call(SYS_getcpu, 0, (long)&node, 0, 0, 0, 0)) ? 0 : node;
+}
+
+void os_prefer_node(unsigned node)
+{
+    const long preferred = 1; /* MPOL_PREFERRED */
+    unsigned long mask[16] = {0};
+    if (node < sizeof mask * 8) {
+        mask[node / 64] = 1ul << (node % 64);
+        sys_call(SYS_set_mempolicy, preferred, (long)mask, sizeof mask * 8, 0, 0, 0);
+    }
+}
+
 bool os_rseq_fence_register(void)
 {
     return !sys_failed(

@@ -78,7 +78,7 @@ bool os_purge(void *address, size_t size)
     return !sys_failed(sys_call(SYS_madvise, (long)address, (long)size, MADV_DONTNEED, 0, 0, 0));
 }
 
-void os_purge_ranges(const struct os_range *ranges, size_t count)
+bool os_purge_ranges(const struct os_range *ranges, size_t count)
 {
     /* PIDFD_SELF: Linux 6.14; elsewhere the call fails and each range is given back by itself. */
     const long pidfd_self = -10000;
@@ -87,9 +87,35 @@ void os_purge_ranges(const struct os_range *ranges, size_t count)
     for (size_t i = 0; i < count; i++)
         total += ranges[i].size;
     if (sys_call(SYS_process_madvise, pidfd_self, (long)ranges, (long)count, MADV_DONTNEED, 0, 0) == (long)total)
-        return;
+        return true;
+    bool all = true;
     for (size_t i = 0; i < count; i++)
-        os_purge(ranges[i].address, ranges[i].size);
+        all &= os_purge(ranges[i].address, ranges[i].size);
+    return all;
+}
+
+static void touch(char *page)
+{
+    /* Leaves whatever is there as it is, even while another thread writes it. */
+    __atomic_fetch_or(page, 0, __ATOMIC_RELAXED);
+}
+
+bool os_make_resident(void *address, size_t size)
+{
+    unsigned char there[OS_RESIDENT_MAX / 4096];
+    char *page = address;
+    size_t pages = size / os_page_bytes, touched = 1;
+    touch(page);
+    if (pages == 1)
+        return false;
+    if (sys_failed(sys_call(SYS_mincore, (long)address, (long)size, (long)there, 0, 0, 0)))
+        return false;
+    for (size_t i = 1; i < pages; i++)
+        if ((there[i] & 1) == 0) {
+            touch(page + i * os_page_bytes);
+            touched++;
+        }
+    return touched == 1;
 }
 
 void os_split_huge(void *page)

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/arena.h"
+
+struct arena arena[2];
+struct span_counts span_count;
+
+struct arena *arena_of(uint32_t slice)
+{
+    return &arena[(descriptor_of_slice(slice)->flags & FLAG_LARGE) != 0 ? span_large : span_dense];
+}
+
+size_t slices_with(uint32_t first, size_t slices, unsigned flags)
+{
+    size_t count = 0;
+    for (const struct superblock *s = descriptor_of_slice(first), *end = s + slices; s < end; s++)
+        count += (s->flags & flags) != 0;
+    return count;
+}
+
+/* ---- bins ---- */
+
+/* The bin that holds spans of this length. */
+static unsigned bin_of(size_t slices)
+{
+    if (slices <= BIN_EXACT)
+        return (unsigned)slices - 1;
+    unsigned e = top_bit(slices);
+    return BIN_EXACT + (e - 5) * 4 + ((unsigned)(slices >> (e - 2)) & 3);
+}
+
+void arena_insert(uint32_t first, size_t slices, bool aged)
+{
+    struct superblock *s = descriptor_of_slice(first), *end = s + slices - 1;
+    struct arena *a = arena_of(first);
+    unsigned bin = bin_of(slices);
+    if (slices > 1) {
+        end->kind = slice_free_end;
+        end->next = first;
+    }
+    s->span_slices = slices;
+    s->flags = (uint8_t)((s->flags & ~FLAG_AGED) | (aged ? FLAG_AGED : 0));
+    s->prev = SLICE_NONE;
+    s->next = a->bin_head[bin] - 1;
+    if (a->bin_head[bin] != 0)
+        descriptor_of_slice(a->bin_head[bin] - 1)->prev = first;
+    a->bin_head[bin] = first + 1;
+    a->bin_used[bin / 64] |= 1ull << (bin % 64);
+    s->kind = slice_free;
+}
+
+void arena_remove(uint32_t first)
+{
+    struct superblock *s = descriptor_of_slice(first), *end = s + s->span_slices - 1;
+    struct arena *a = arena_of(first);
+    unsigned bin = bin_of(s->span_slices);
+    if (s->next != SLICE_NONE)
+        descriptor_of_slice(s->next)->prev = s->prev;
+    if (s->prev != SLICE_NONE)
+        descriptor_of_slice(s->prev)->next = s->next;
+    else
+        a->bin_head[bin] = s->next + 1;
+    if (a->bin_head[bin] == 0)
+        a->bin_used[bin / 64] &= ~(1ull << (bin % 64));
+    end->kind = slice_unknown;
+    s->kind = slice_unknown;
+}
+
+unsigned bin_next(const struct arena *a, unsigned bin)
+{
+    for (unsigned i = bin / 64; i < ARRAY_LEN(a->bin_used); i++) {
+        uint64_t used = a->bin_used[i] & (i == bin / 64 ? ~0ull << (bin % 64) : ~0ull);
+        if (used != 0)
+            return i * 64 + low_bit(used);
+    }
+    return BIN_COUNT;
+}
+
+/* In the first bin lengths differ: a few are looked at. */
+uint32_t arena_find(const struct arena *a, size_t slices)
+{
+    const unsigned look = 8;
+    unsigned bin = bin_of(slices);
+    uint32_t at = a->bin_head[bin] - 1;
+    for (unsigned i = 0; at != SLICE_NONE && i < look; i++, at = descriptor_of_slice(at)->next)
+        if (descriptor_of_slice(at)->span_slices >= slices)
+            return at;
+    if (bin + 1 >= BIN_COUNT)
+        return SLICE_NONE;
+    bin = bin_next(a, bin + 1);
+    return bin == BIN_COUNT ? SLICE_NONE : a->bin_head[bin] - 1;
+}
+
+/* ---- neighbours, and fresh memory ---- */
+
+uint32_t arena_free_neighbour(uint32_t slice, uint32_t other)
+{
+    if (!window_contains(slice_address(slice)) || arena_of(slice) != arena_of(other))
+        return SLICE_NONE;
+    const struct superblock *s = descriptor_of_slice(slice);
+    return s->kind == slice_free ? slice : s->kind == slice_free_end ? s->next : SLICE_NONE;
+}
+
+static bool is_aged(uint32_t first)
+{
+    return (descriptor_of_slice(first)->flags & FLAG_AGED) != 0;
+}
+
+void arena_insert_merged(uint32_t first, size_t slices, bool aged)
+{
+    uint32_t before = first > 0 ? arena_free_neighbour(first - 1, first) : SLICE_NONE;
+    uint32_t after = arena_free_neighbour(first + (uint32_t)slices, first);
+    if (after != SLICE_NONE) {
+        aged = aged && is_aged(after);
+        slices += descriptor_of_slice(after)->span_slices;
+        arena_remove(after);
+    }
+    if (before != SLICE_NONE) {
+        aged = aged && is_aged(before);
+        slices += descriptor_of_slice(before)->span_slices;
+        arena_remove(before);
+        first = before;
+    }
+    arena_insert(first, slices, aged);
+}
+
+bool arena_open(struct arena *a, size_t slices)
+{
+    size_t have = a->fresh_end - a->fresh_first, count;
+    uint32_t first;
+    size_t missing = slices > have ? slices - have : 0;
+    if (!window_open(missing, a == &arena[span_dense], &first, &count))
+        return false;
+    span_count.opened_bytes += count << SLICE_SHIFT;
+    if (a == &arena[span_large])
+        for (size_t i = 0; i < count; i++)
+            descriptor_of_slice(first + (uint32_t)i)->flags |= FLAG_LARGE;
+    if (first == a->fresh_end && have > 0) {
+        a->fresh_end += (uint32_t)count;
+        return true;
+    }
+    if (have > 0)
+        arena_insert_merged(a->fresh_first, have, false); /* the window went on elsewhere */
+    a->fresh_first = first;
+    a->fresh_end = first + (uint32_t)count;
+    return count >= slices || arena_open(a, slices);
+}

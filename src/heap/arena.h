@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Arenas: the free spans of one kind of stretch of the window, in bins by length, and what of it was opened but never used.
+ * Neighbouring free spans are merged; boundary tags in the descriptors of a span's first and last slice find them.
+ *
+ * Inside of span.c, span_purge.c and reserve.c; everything here is called with span_lock held.
+ */
+#ifndef SUTLER_HEAP_ARENA_H
+#define SUTLER_HEAP_ARENA_H
+
+#include "heap/span.h"
+
+/* Bins: lengths 1 to 32 exactly, then four per doubling. */
+#define BIN_EXACT 32u
+#define BIN_COUNT (BIN_EXACT + 4 * 24)
+
+struct arena {
+    uint32_t bin_head[BIN_COUNT]; /* slice number + 1; 0: empty, which makes zeroed memory a valid start */
+    uint64_t bin_used[(BIN_COUNT + 63) / 64];
+    uint32_t fresh_first, fresh_end; /* opened, never used */
+    uint32_t fresh_seen;             /* fresh_first at the last purge */
+};
+
+/* Superblocks and large blocks live apart (enum span_use): the one's stretches are dense and asked to be huge pages, the
+ * other's may be touched anywhere or hardly at all. */
+extern struct arena arena[2];
+
+struct arena *arena_of(uint32_t slice);
+
+/* Lowest bin from `bin` on with a span in it, or BIN_COUNT. */
+unsigned bin_next(const struct arena *a, unsigned bin);
+
+/* Puts a free span of this length into its bin, or takes it out.  `aged`: it has been free since before the last purge. */
+void arena_insert(uint32_t first, size_t slices, bool aged);
+void arena_remove(uint32_t first);
+
+/* Inserts free slices, merged with free neighbours; aged if all parts are. */
+void arena_insert_merged(uint32_t first, size_t slices, bool aged);
+
+/* A free span of at least `slices`, or SLICE_NONE. */
+uint32_t arena_find(const struct arena *a, size_t slices);
+
+/* First slice of the free span `slice` is the start or the end of, if that is of the same arena as `other`; or SLICE_NONE. */
+uint32_t arena_free_neighbour(uint32_t slice, uint32_t other);
+
+/* Opens more of the window, at least until the fresh end holds `slices`.  False without memory. */
+bool arena_open(struct arena *a, size_t slices);
+
+/* How many of the slices have one of these flags. */
+size_t slices_with(uint32_t first, size_t slices, unsigned flags);
+
+extern struct span_counts span_count;
+
+#endif

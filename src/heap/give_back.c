@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/give_back.h"
+
+#include "base/bits.h"
+
+#define HUGE_PAGE_BYTES (2ul << 20)
+
+void give_back_flush(struct give_back *pages)
+{
+    if (pages->count > 0 && !os_purge_ranges(pages->range, pages->count))
+        pages->refused = true;
+    pages->count = 0;
+}
+
+void give_back_add(struct give_back *pages, void *address, size_t bytes)
+{
+    uintptr_t start = (uintptr_t)address, end = start + bytes;
+    if (start % HUGE_PAGE_BYTES != 0)
+        os_split_huge(address);
+    if (end % HUGE_PAGE_BYTES != 0 && align_down(end, HUGE_PAGE_BYTES) != align_down(start, HUGE_PAGE_BYTES))
+        os_split_huge((void *)(end - os_page_bytes));
+    if (pages->count == OS_RANGES_MAX)
+        give_back_flush(pages);
+    pages->range[pages->count++] = (struct os_range){address, bytes};
+    pages->bytes += bytes;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/reserve.h"
+
+#include "heap/arena.h"
+#include "os/os.h"
+
+#define HUGE_PAGE_SLICES ((uint32_t)(OS_RESIDENT_MAX >> SLICE_SHIFT))
+#define TARGET_MIN ((size_t)HUGE_PAGE_SLICES)
+
+_Atomic uint32_t reserve_demand = demand_none;
+
+/* All in slices; under span_lock. */
+static struct {
+    uint32_t front;  /* the next superblock is expected here; SLICE_NONE before there was any */
+    uint32_t cursor; /* where making ready goes on */
+    size_t target, ready;
+    size_t provided, wasted, hit, miss;
+    unsigned node;
+} reserve = {.front = SLICE_NONE, .target = TARGET_MIN};
+
+static size_t bound(void)
+{
+    return max_size(TARGET_MIN, span_count.in_use_bytes >> SLICE_SHIFT >> 3);
+}
+
+void reserve_follow(const struct arena *a, uint32_t first, size_t slices, size_t have)
+{
+    if (a != &arena[span_dense])
+        return;
+    /* Small holes between used superblocks are filled on the way: the front stays where the large stretch is. */
+    if (first != reserve.front && have < HUGE_PAGE_SLICES)
+        return;
+    if (first != reserve.front)
+        reserve.cursor = 0;
+    reserve.front = first + (uint32_t)slices;
+    if (reserve.ready * 2 < reserve.target &&
+        atomic_load_explicit(&reserve_demand, memory_order_relaxed) == demand_none) {
+        reserve.node = os_current_node();
+        atomic_store_explicit(&reserve_demand, demand_raised, memory_order_relaxed);
+    }
+}
+
+void reserve_count_taken(uint32_t first, size_t slices)
+{
+    size_t ready = 0, cold = 0;
+    for (struct superblock *s = descriptor_of_slice(first), *end = s + slices; s < end; s++) {
+        ready += (s->flags & FLAG_WARM) != 0;
+        cold += (s->flags & (FLAG_WARM | FLAG_DIRTY)) == 0;
+        s->flags &= (uint8_t)~FLAG_WARM;
+    }
+    reserve.ready -= min_size(ready, reserve.ready); /* a child that forgot its spans has none */
+    if (arena_of(first) == &arena[span_dense]) {
+        reserve.hit += ready;
+        reserve.miss += cold;
+    }
+}
+
+void reserve_count_wasted(size_t bytes)
+{
+    if (bytes == 0)
+        return;
+    reserve.ready -= min_size(bytes >> SLICE_SHIFT, reserve.ready);
+    reserve.wasted += bytes >> SLICE_SHIFT;
+    reserve.cursor = 0;
+    reserve.target = max_size(TARGET_MIN, reserve.target / 2);
+}
+
+/* End of the free stretch that begins at the front; the front itself if there is none (any more). */
+static uint32_t stretch_end(void)
+{
+    struct arena *a = &arena[span_dense];
+    if (reserve.front == SLICE_NONE)
+        return SLICE_NONE;
+    if (reserve.front == a->fresh_first) {
+        /* The next step of the window is opened early, else its first pages would always be missed. */
+        if (a->fresh_end - a->fresh_first < reserve.target)
+            arena_open(a, a->fresh_end - a->fresh_first + 1);
+        return reserve.front == a->fresh_first ? a->fresh_end : reserve.front;
+    }
+    if (!window_contains(slice_address(reserve.front)))
+        return reserve.front;
+    const struct superblock *s = descriptor_of_slice(reserve.front);
+    return s->kind == slice_free ? reserve.front + (uint32_t)s->span_slices : reserve.front;
+}
+
+/* Overtakes a program that has caught up: the page it is about to touch is left to it. */
+static void overtake(bool huge)
+{
+    bool is_first = reserve.cursor == 0;
+    uint32_t step = huge ? HUGE_PAGE_SLICES : 1;
+    reserve.cursor = (uint32_t)align_up(reserve.front + 1ul, step);
+    if (!is_first)
+        reserve.target = min_size(reserve.target * 2, bound());
+}
+
+/* Slices from `first` on, up to `stop`, that hold no pages yet. */
+static uint32_t cold_run(uint32_t first, uint32_t stop)
+{
+    uint32_t end = first;
+    while (end < stop && (descriptor_of_slice(end)->flags & (FLAG_DIRTY | FLAG_WARM)) == 0)
+        end++;
+    return end - first;
+}
+
+bool reserve_next(bool huge, struct reserve_piece *piece)
+{
+    uint32_t slices = 0;
+    lock_take(&span_lock);
+    uint32_t end = stretch_end();
+    if (end != reserve.front && reserve.ready < min_size(reserve.target, bound())) {
+        if (reserve.cursor <= reserve.front)
+            overtake(huge);
+        while (reserve.cursor < end && cold_run(reserve.cursor, reserve.cursor + 1) == 0)
+            reserve.cursor++;
+        size_t border = align_up(reserve.cursor + 1ul, huge ? HUGE_PAGE_SLICES : 1);
+        if (reserve.cursor < end)
+            slices = cold_run(reserve.cursor, (uint32_t)min_size(end, border));
+    }
+    if (reserve.ready + slices > bound())
+        slices = 0;
+    if (slices > 0) {
+        for (uint32_t i = 0; i < slices; i++)
+            descriptor_of_slice(reserve.cursor + i)->flags |= FLAG_WARM;
+        *piece = (struct reserve_piece){slice_address(reserve.cursor), (size_t)slices << SLICE_SHIFT, reserve.node};
+        reserve.cursor += slices;
+        reserve.ready += slices;
+        reserve.provided += slices;
+    }
+    lock_release(&span_lock);
+    return slices > 0;
+}
+
+struct reserve_counts reserve_counts(void)
+{
+    return (struct reserve_counts){
+        .reserve_bytes = reserve.ready << SLICE_SHIFT,
+        .target_bytes = reserve.target << SLICE_SHIFT,
+        .provided_bytes = reserve.provided << SLICE_SHIFT,
+        .wasted_bytes = reserve.wasted << SLICE_SHIFT,
+        .hit_bytes = reserve.hit << SLICE_SHIFT,
+        .miss_bytes = reserve.miss << SLICE_SHIFT,
+    };
+}
+
+void reserve_forget(void)
+{
+    reserve.front = SLICE_NONE;
+    reserve.cursor = 0;
+    reserve.ready = 0;
+    reserve.target = TARGET_MIN;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Giving the pages of free spans back.  Spans are taken out of the bins in batches, so that the program goes on taking
+ * others while the system takes the pages.
+ */
+#include "heap/arena.h"
+#include "heap/give_back.h"
+#include "heap/reserve.h"
+#include "os/os.h"
+
+#define BATCH 64
+#define BATCH_SLICES (64ul << 20 >> SLICE_SHIFT)
+#define FLAGS_RESIDENT (FLAG_DIRTY | FLAG_WARM)
+
+struct span {
+    uint32_t first;
+    uint32_t slices;
+};
+
+struct batch {
+    unsigned count;
+    size_t slices;
+    struct span span[BATCH];
+};
+
+void span_note_returned(uint32_t first, size_t slices)
+{
+    size_t dirty = slices_with(first, slices, FLAG_DIRTY) << SLICE_SHIFT;
+    size_t warm = slices_with(first, slices, FLAG_WARM) << SLICE_SHIFT;
+    for (struct superblock *s = descriptor_of_slice(first), *end = s + slices; s < end; s++)
+        s->flags &= (uint8_t)~FLAGS_RESIDENT;
+    span_count.dirty_bytes -= dirty;
+    reserve_count_wasted(warm);
+    span_note_purged(dirty + warm);
+}
+
+/* Of a span from its first page that is there, and at most as much as the batch has room for; the rest stays. */
+static void take_out(struct batch *b, uint32_t first)
+{
+    size_t have = descriptor_of_slice(first)->span_slices;
+    uint32_t bare = 0;
+    while (slices_with(first + bare, 1, FLAGS_RESIDENT) == 0)
+        bare++;
+    size_t slices = min_size(have - bare, BATCH_SLICES - b->slices), rest = have - bare - slices;
+    arena_remove(first);
+    if (bare > 0)
+        arena_insert(first, bare, true);
+    if (rest > 0)
+        arena_insert(first + bare + (uint32_t)slices, rest, true);
+    b->span[b->count++] = (struct span){first + bare, (uint32_t)slices};
+    b->slices += slices;
+}
+
+/* Fills the batch with spans that hold pages and have been free since the last pass, or with any. */
+static void gather(struct batch *b, const struct arena *a, bool all)
+{
+    for (unsigned bin = bin_next(a, 0); bin < BIN_COUNT; bin = bin + 1 < BIN_COUNT ? bin_next(a, bin + 1) : BIN_COUNT)
+        for (uint32_t next, at = a->bin_head[bin] - 1; at != SLICE_NONE; at = next) {
+            const struct superblock *s = descriptor_of_slice(at);
+            next = s->next;
+            if (!all && (s->flags & FLAG_AGED) == 0)
+                continue;
+            if (slices_with(at, s->span_slices, FLAGS_RESIDENT) == 0)
+                continue;
+            if (b->count == BATCH || b->slices == BATCH_SLICES)
+                return;
+            take_out(b, at);
+        }
+}
+
+/* Runs of slices that hold pages. */
+static void add_runs(struct give_back *pages, const struct span *span)
+{
+    for (uint32_t i = 0, run; i < span->slices; i += run + 1) {
+        for (run = 0; i + run < span->slices && slices_with(span->first + i + run, 1, FLAGS_RESIDENT) != 0;)
+            run++;
+        if (run > 0)
+            give_back_add(pages, slice_address(span->first + i), (size_t)run << SLICE_SHIFT);
+    }
+}
+
+/* Returns the bytes given back; a refused batch stays as it was, and *refused is set. */
+static size_t purge_batch(const struct batch *b, bool *refused)
+{
+    struct give_back pages = {0};
+    for (unsigned i = 0; i < b->count; i++)
+        add_runs(&pages, &b->span[i]);
+    give_back_flush(&pages);
+    lock_take(&span_lock);
+    for (unsigned i = 0; i < b->count; i++) {
+        if (!pages.refused)
+            span_note_returned(b->span[i].first, b->span[i].slices);
+        arena_insert_merged(b->span[i].first, b->span[i].slices, true);
+    }
+    lock_release(&span_lock);
+    *refused |= pages.refused;
+    return pages.refused ? 0 : pages.bytes;
+}
+
+/* What is left is for the next pass.  Returns true if there is any. */
+static bool mark_aged(const struct arena *a)
+{
+    bool any = false;
+    for (unsigned bin = bin_next(a, 0); bin < BIN_COUNT; bin = bin + 1 < BIN_COUNT ? bin_next(a, bin + 1) : BIN_COUNT)
+        for (uint32_t at = a->bin_head[bin] - 1; at != SLICE_NONE; at = descriptor_of_slice(at)->next) {
+            struct superblock *s = descriptor_of_slice(at);
+            s->flags |= FLAG_AGED;
+            any |= slices_with(at, s->span_slices, FLAGS_RESIDENT) != 0;
+        }
+    return any;
+}
+
+/* The reserve at the fresh end of an arena, which is in no bin. */
+static size_t purge_fresh(struct arena *a, bool all, bool *changed)
+{
+    size_t slices = a->fresh_end - a->fresh_first, warm = slices_with(a->fresh_first, slices, FLAG_WARM);
+    bool aged = a->fresh_seen == a->fresh_first;
+    a->fresh_seen = a->fresh_first;
+    if (warm == 0)
+        return 0;
+    if (!all && !aged) {
+        *changed = true;
+        return 0;
+    }
+    if (!os_purge(slice_address(a->fresh_first), slices << SLICE_SHIFT))
+        return 0;
+    span_note_returned(a->fresh_first, slices);
+    return warm << SLICE_SHIFT;
+}
+
+size_t span_purge(bool all, bool *changed)
+{
+    size_t purged = 0;
+    bool refused = false;
+    struct batch b;
+    do {
+        b = (struct batch){0};
+        lock_take(&span_lock);
+        for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
+            gather(&b, &arena[i], all);
+        lock_release(&span_lock);
+        purged += purge_batch(&b, &refused);
+    } while (b.count > 0 && !refused);
+    lock_take(&span_lock);
+    for (unsigned i = 0; i < ARRAY_LEN(arena); i++) {
+        purged += purge_fresh(&arena[i], all, changed);
+        *changed |= mark_aged(&arena[i]) && !refused;
+    }
+    lock_release(&span_lock);
+    return purged;
+}

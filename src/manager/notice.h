@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How slow paths tell the manager that there is work.
+ */
+#ifndef SUTLER_MANAGER_NOTICE_H
+#define SUTLER_MANAGER_NOTICE_H
+
+#include "heap/reserve.h"
+#include "manager/manager.h"
+
+/* The part of manager_notice that is not a comparison or two. */
+void manager_notice_slow(enum manager_state state);
+
+/* Every slow path calls it, holding no lock: starts or wakes the manager when that is due. */
+static inline void manager_notice(void)
+{
+    enum manager_state state = atomic_load_explicit(&manager_state, memory_order_relaxed);
+    bool is_due = state != manager_busy ||
+                  atomic_load_explicit(&reserve_demand, memory_order_relaxed) == demand_raised;
+    if (unlikely(is_due && state <= manager_asleep))
+        manager_notice_slow(state);
+}
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the process's control groups (cgroup v2) and the machine leave it.  Read from files each time; a file that cannot
+ * be read is no limit.
+ */
+#include <fcntl.h>
+#include <linux/limits.h>
+
+#include "base/bits.h"
+#include "os/line.h"
+#include "os/os.h"
+#include "os/syscall.h"
+
+#define ROOT "/sys/fs/cgroup"
+
+/* The beginning of a small file, NUL-terminated; "" if it cannot be read. */
+static const char *read_file(const char *path, char *text, size_t size)
+{
+    long fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0), length = 0;
+    if (!sys_failed(fd)) {
+        length = sys_call(SYS_read, fd, (long)text, (long)size - 1, 0, 0, 0);
+        sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    }
+    text[length > 0 ? length : 0] = '\0';
+    return text;
+}
+
+static bool starts_with(const char *text, const char *prefix)
+{
+    while (*prefix != '\0' && *text == *prefix)
+        text++, prefix++;
+    return *prefix == '\0';
+}
+
+/* What follows `key` at the start of a line; NULL if no line has it. */
+static const char *after_key(const char *text, const char *key)
+{
+    while (*text != '\0') {
+        if (starts_with(text, key))
+            return text + text_length(key);
+        while (*text != '\0' && *text++ != '\n')
+            ;
+    }
+    return NULL;
+}
+
+/* The number after blanks; SIZE_MAX if there is none ("max", or nothing). */
+static size_t number(const char *text)
+{
+    while (text != NULL && *text == ' ')
+        text++;
+    if (text == NULL || *text < '0' || *text > '9')
+        return SIZE_MAX;
+    size_t value = 0;
+    for (; *text >= '0' && *text <= '9'; text++)
+        value = value * 10 + (size_t)(*text - '0');
+    return value;
+}
+
+/* ---- the process's group and those around it, inmost first ---- */
+
+struct group {
+    char path[PATH_MAX];
+    size_t length;
+};
+
+static void group_append(struct group *g, const char *text)
+{
+    for (; *text != '\0' && *text != '\n' && g->length + 1 < sizeof g->path - 32; text++)
+        g->path[g->length++] = *text;
+    g->path[g->length] = '\0';
+}
+
+static void group_own(struct group *g)
+{
+    char text[PATH_MAX];
+    const char *path = after_key(read_file("/proc/self/cgroup", text, sizeof text), "0::");
+    g->length = 0;
+    group_append(g, ROOT);
+    if (path != NULL && path[0] == '/' && path[1] != '\n')
+        group_append(g, path);
+}
+
+static bool group_up(struct group *g)
+{
+    if (g->length <= sizeof ROOT - 1)
+        return false;
+    while (g->path[--g->length] != '/')
+        ;
+    g->path[g->length] = '\0';
+    return true;
+}
+
+static const char *group_read(struct group *g, const char *file, char *text, size_t size)
+{
+    size_t length = g->length;
+    group_append(g, file);
+    read_file(g->path, text, size);
+    g->length = length;
+    g->path[length] = '\0';
+    return text;
+}
+
+/* ---- answers ---- */
+
+static size_t group_headroom(struct group *g)
+{
+    char text[4096];
+    size_t limit = number(group_read(g, "/memory.max", text, sizeof text));
+    limit = min_size(limit, number(group_read(g, "/memory.high", text, sizeof text)));
+    if (limit == SIZE_MAX)
+        return SIZE_MAX;
+    size_t used = number(group_read(g, "/memory.current", text, sizeof text));
+    if (used == SIZE_MAX)
+        return SIZE_MAX;
+    /* Files read once are dropped before anybody is killed. */
+    size_t cache = number(after_key(group_read(g, "/memory.stat", text, sizeof text), "inactive_file "));
+    used -= cache == SIZE_MAX ? 0 : min_size(cache, used);
+    return limit > used ? limit - used : 0;
+}
+
+size_t os_memory_headroom(void)
+{
+    char text[256];
+    size_t kib = number(after_key(read_file("/proc/meminfo", text, sizeof text), "MemAvailable:"));
+    size_t headroom = kib > SIZE_MAX >> 10 ? SIZE_MAX : kib << 10;
+    struct group g;
+    group_own(&g);
+    do
+        headroom = min_size(headroom, group_headroom(&g));
+    while (group_up(&g));
+    return headroom;
+}
+
+unsigned os_cpu_quota_percent(void)
+{
+    size_t percent = UINT32_MAX;
+    struct group g;
+    group_own(&g);
+    do {
+        char text[64];
+        const char *at = group_read(&g, "/cpu.max", text, sizeof text); /* "QUOTA PERIOD" or "max PERIOD" */
+        size_t quota = number(at);
+        while (*at != ' ' && *at != '\0')
+            at++;
+        size_t period = number(at);
+        if (quota != SIZE_MAX && period != SIZE_MAX && period != 0)
+            percent = min_size(percent, quota * 100 / period);
+    } while (group_up(&g));
+    return (unsigned)percent;
+}

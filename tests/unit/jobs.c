@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The manager's jobs without the manager: a clock of our own, demand of our own.
+ */
+#include "manager/jobs.h"
+
+#include "heap/reserve.h"
+#include "heap/span.h"
+#include "os/os.h"
+#include "unit.h"
+
+#define MS 1000000ull
+#define PERIOD (400 * MS)
+
+static uint32_t taken[4096];
+static unsigned taken_count;
+
+static void grow(unsigned superblocks)
+{
+    while (superblocks-- > 0)
+        EXPECT(span_take(span_dense, 1, 1, &taken[taken_count++]));
+}
+
+/* Nothing is due before anybody was roused, however late it is. */
+static void idle_means_no_wakeups(void)
+{
+    struct reserve_counts before = reserve_counts();
+    EXPECT_EQ(jobs_run(0), UINT64_MAX);
+    EXPECT_EQ(jobs_run(UINT64_MAX / 2), UINT64_MAX);
+    EXPECT_EQ(reserve_counts().provided_bytes, before.provided_bytes);
+}
+
+/* Demand runs provision at once and reclaim not at all. */
+static void demand_is_served_at_once(uint64_t now)
+{
+    size_t purged = span_counts().purged_bytes;
+    jobs_rouse(job_on_demand, now);
+    while (jobs_run(now) == now + 1 * MS)
+        now += MS; /* its budget ended */
+    EXPECT(reserve_counts().reserve_bytes > 0);
+    EXPECT_EQ(span_counts().purged_bytes, purged);
+}
+
+/* Purges on the clock, twice a period apart, and stops when nothing is left. */
+static void the_clock_runs_while_there_is_something_to_do(uint64_t now)
+{
+    for (unsigned i = 0; i < 512; i++)
+        span_give(taken[--taken_count], 1);
+    size_t purged = span_counts().purged_bytes;
+    jobs_rouse(job_on_clock, now);
+    EXPECT_EQ(jobs_run(now), now + PERIOD);
+    EXPECT_EQ(jobs_run(now + PERIOD - 1), now + PERIOD);
+    EXPECT_EQ(span_counts().purged_bytes, purged);
+    uint64_t next = jobs_run(now + PERIOD); /* looks */
+    EXPECT_EQ(next, now + 2 * PERIOD);
+    EXPECT_EQ(span_counts().purged_bytes, purged);
+    next = jobs_run(next); /* takes what is still the same */
+    EXPECT(span_counts().purged_bytes - purged >= 512 * SLICE_BYTES);
+    for (int i = 0; i < 10 && next != UINT64_MAX; i++)
+        next = jobs_run(next);
+    EXPECT_EQ(next, UINT64_MAX);
+    EXPECT_EQ(span_counts().dirty_bytes, 0);
+    EXPECT_EQ(reserve_counts().reserve_bytes, 0);
+}
+
+int main(void)
+{
+    unit_print_mode();
+    unit_watchdog(60);
+    idle_means_no_wakeups();
+    grow(2000);
+    if (os_memory_headroom() <= 64ul << 20)
+        SKIP("so little memory is left that nothing is made ready ahead");
+    demand_is_served_at_once(1000 * MS);
+    the_clock_runs_while_there_is_something_to_do(5000 * MS);
+    return 0;
+}

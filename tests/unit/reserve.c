@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The reserve under made-up demand: pieces lie ahead of the front, on memory nobody has used; its size follows misses and
+ * waste within its bound; unused reserve is given back; touching leaves content alone whoever writes it.
+ */
+#include "heap/reserve.h"
+
+#include <pthread.h>
+
+#include "heap/span.h"
+#include "os/os.h"
+#include "unit.h"
+
+#define HUGE_SLICES (OS_RESIDENT_MAX >> SLICE_SHIFT)
+#define TARGET_MIN (2ul << 20)
+
+static uint32_t take_one(void)
+{
+    uint32_t first;
+    EXPECT(span_take(span_dense, 1, 1, &first));
+    return first;
+}
+
+static size_t bound(void)
+{
+    return max_size(TARGET_MIN, span_counts().in_use_bytes / 8);
+}
+
+/* Makes ready all that the reserve wants; returns the bytes. */
+static size_t provide(bool huge)
+{
+    struct reserve_piece piece;
+    size_t bytes = 0;
+    while (reserve_next(huge, &piece)) {
+        EXPECT(piece.bytes > 0 && piece.bytes <= OS_RESIDENT_MAX && piece.bytes % SLICE_BYTES == 0);
+        uint32_t first = slice_of(piece.address);
+        size_t slices = piece.bytes >> SLICE_SHIFT;
+        EXPECT_EQ(first / HUGE_SLICES, (first + slices - 1) / HUGE_SLICES);
+        EXPECT(span_is_zero(first, slices));
+        const uint64_t *word = piece.address;
+        for (size_t i = 0; i < piece.bytes / 8; i += 512)
+            EXPECT_EQ(word[i], 0);
+        os_make_resident(piece.address, piece.bytes);
+        bytes += piece.bytes;
+        EXPECT(bytes <= bound());
+    }
+    return bytes;
+}
+
+/* Superblocks are taken one after the other until the front is in a large stretch. */
+static void reach_fresh_memory(void)
+{
+    uint32_t last = take_one();
+    for (unsigned in_a_row = 0; in_a_row < 64;) {
+        uint32_t next = take_one();
+        in_a_row = next == last + 1 ? in_a_row + 1 : 0;
+        last = next;
+    }
+}
+
+static void demand_is_raised_once(void)
+{
+    EXPECT_EQ(atomic_load(&reserve_demand), demand_raised);
+    atomic_store(&reserve_demand, demand_told);
+    take_one();
+    EXPECT_EQ(atomic_load(&reserve_demand), demand_told);
+    atomic_store(&reserve_demand, demand_none);
+    take_one();
+    EXPECT_EQ(atomic_load(&reserve_demand), demand_raised);
+}
+
+static void what_is_ready_is_hit(bool huge)
+{
+    struct reserve_counts before = reserve_counts();
+    size_t provided = provide(huge);
+    EXPECT(provided > 0);
+    struct reserve_counts ready = reserve_counts();
+    EXPECT_EQ(ready.reserve_bytes, before.reserve_bytes + provided);
+    EXPECT_EQ(ready.provided_bytes - before.provided_bytes, provided);
+    EXPECT_EQ(provide(huge), 0); /* full */
+    size_t taken = 0;
+    while (reserve_counts().reserve_bytes > 0) {
+        EXPECT(span_is_zero(take_one(), 1));
+        EXPECT(++taken < 100000);
+    }
+    struct reserve_counts after = reserve_counts();
+    EXPECT_EQ(after.hit_bytes - ready.hit_bytes, ready.reserve_bytes);
+    /* What the program was about to touch when it was overtaken: less than a huge page. */
+    EXPECT(after.miss_bytes - ready.miss_bytes <= OS_RESIDENT_MAX);
+}
+
+static void target_grows_with_misses_up_to_the_bound(void)
+{
+    size_t target = reserve_counts().target_bytes;
+    for (int i = 0; i < 12; i++) {
+        take_one();
+        take_one(); /* the program has caught up */
+        provide(false);
+        while (reserve_counts().reserve_bytes > 0)
+            take_one();
+        take_one();
+        EXPECT(reserve_counts().target_bytes >= target || reserve_counts().target_bytes == bound());
+        target = reserve_counts().target_bytes;
+    }
+    EXPECT(target <= bound() && target > bound() / 2);
+}
+
+/* Given back by the second pass that finds it unused; counted as waste; the target is halved. */
+static void unused_reserve_is_given_back(void)
+{
+    take_one();
+    EXPECT(provide(true) > 0);
+    struct reserve_counts before = reserve_counts();
+    bool changed = false;
+    span_purge(false, &changed);
+    EXPECT(changed);
+    EXPECT_EQ(reserve_counts().reserve_bytes, before.reserve_bytes);
+    size_t purged = span_purge(false, &changed);
+    struct reserve_counts after = reserve_counts();
+    EXPECT(purged >= before.reserve_bytes);
+    EXPECT_EQ(after.reserve_bytes, 0);
+    EXPECT_EQ(after.wasted_bytes - before.wasted_bytes, before.reserve_bytes);
+    EXPECT_EQ(after.target_bytes, max_size(TARGET_MIN, before.target_bytes / 2));
+}
+
+/* Memory that was used holds pages already: no part of the reserve. */
+static void used_memory_is_not_provided_for(void)
+{
+    enum { slices = 96 };
+    bool changed;
+    uint32_t first;
+    EXPECT(span_take(span_dense, slices, 1, &first));
+    span_purge(true, &changed);
+    span_give(first, slices);
+    for (int i = 0; i < 8; i++)
+        take_one(); /* from what was just given back, or from smaller holes */
+    struct reserve_piece piece;
+    while (reserve_next(true, &piece)) {
+        uint32_t at = slice_of(piece.address);
+        EXPECT(at + (piece.bytes >> SLICE_SHIFT) <= first || at >= first + slices);
+    }
+}
+
+static uint64_t *counted;
+static _Atomic bool done;
+
+static void *count(void *unused)
+{
+    for (uint64_t n = 1; n <= 200000; n++)
+        for (size_t page = 0; page < 8; page++)
+            *(volatile uint64_t *)(counted + page * 512) = n; /* a plain store, as a program's */
+    atomic_store(&done, true);
+    return unused;
+}
+
+static void touching_leaves_content_alone(void)
+{
+    counted = unit_map(8 * 4096);
+    pthread_t thread;
+    EXPECT_EQ(pthread_create(&thread, NULL, count, NULL), 0);
+    uint64_t last[8] = {0};
+    while (!atomic_load(&done)) {
+        for (size_t page = 0; page < 8; page++) {
+            os_make_resident(counted + page * 512, os_page_bytes);
+            uint64_t now = *(volatile uint64_t *)(counted + page * 512);
+            EXPECT(now >= last[page]);
+            last[page] = now;
+        }
+    }
+    pthread_join(thread, NULL);
+    for (size_t page = 0; page < 8; page++)
+        EXPECT_EQ(counted[page * 512], 200000);
+}
+
+int main(void)
+{
+    unit_print_mode();
+    unit_watchdog(60);
+    reach_fresh_memory();
+    demand_is_raised_once();
+    what_is_ready_is_hit(true);
+    what_is_ready_is_hit(false);
+    for (int i = 0; i < 2000; i++) /* enough in use for a bound of several MiB */
+        take_one();
+    target_grows_with_misses_up_to_the_bound();
+    what_is_ready_is_hit(true);
+    unused_reserve_is_given_back();
+    used_memory_is_not_provided_for();
+    touching_leaves_content_alone();
+    return 0;
+}
