@@ -14,8 +14,8 @@
 
 enum restocked { restocked, exhausted, interrupted };
 
-/* Gives `s`, of heap `h`, a free block. */
-static enum restocked restock(struct heap *h, struct superblock *s)
+/* Gives `s`, of heap `h`, a free block.  `eager`: it follows one that was used up. */
+static enum restocked restock(struct heap *h, struct superblock *s, bool eager)
 {
     if (superblock_word(s) != 0)
         return restocked;
@@ -27,7 +27,7 @@ static enum restocked restock(struct heap *h, struct superblock *s)
         if (result != rcs_done)
             remote_return(s, chain);
     } else {
-        struct carving carving = superblock_carve(s);
+        struct carving carving = superblock_carve(s, eager);
         if (carving.word == 0)
             return exhausted;
         /* Counted before it is published: from the commit on, other threads may ask what a block of it is. */
@@ -112,7 +112,7 @@ enum refill heap_refill(struct heap *h, unsigned c)
         old = h->active[c];
     }
     if (old != &empty_superblock) {
-        enum restocked r = restock(h, old);
+        enum restocked r = restock(h, old, false);
         if (r != exhausted)
             return r == restocked ? refill_ready : refill_again;
     }
@@ -122,7 +122,7 @@ enum refill heap_refill(struct heap *h, unsigned c)
         s = heap_acquire(h, c);
     if (s == NULL)
         return refill_no_memory;
-    if (silence(h, s) != rcs_done || restock(h, s) != restocked) {
+    if (silence(h, s) != rcs_done || restock(h, s, old != &empty_superblock) != restocked) {
         if (superblock_is_exclusive(s))
             heap_settle(h, s);
         else
@@ -145,7 +145,7 @@ void *heap_take_exclusive(struct heap *h, unsigned c)
     if (s == NULL)
         return NULL;
     void *block = NULL;
-    if (heap_collect(h, s) == rcs_done && restock(h, s) == restocked) {
+    if (heap_collect(h, s) == rcs_done && restock(h, s, false) == restocked) {
         block = word_block(s->word);
         s->word = *link_of(block);
     }

@@ -66,14 +66,13 @@ struct superblock *superblock_format(uint32_t first, unsigned class)
 /* ---- carving ---- */
 
 /* How much to carve at once: a unit at first, then as much again as is already carved, so that a program of few blocks
- * touches few pages and one of many refills rarely; but never so much that the page faults of one carving become a
- * stall. */
-#define CARVE_UNITS_MAX 8u
-
-static unsigned units_to_carve(const struct superblock *s, unsigned shift)
+ * touches few pages and one of many refills rarely; `eager` says at once that there will be many.  Never so much that the
+ * page faults of one carving become a stall. */
+static unsigned units_to_carve(const struct superblock *s, unsigned shift, bool eager)
 {
+    const unsigned most = 8;
     unsigned carved = (unsigned)__builtin_popcountll(all_units(s, shift) & ~s->uncarved);
-    return carved == 0 ? 1 : carved < CARVE_UNITS_MAX ? carved : CARVE_UNITS_MAX;
+    return eager || carved > most ? most : carved == 0 ? 1 : carved;
 }
 
 /* Links blocks low .. high - 1 in address order. */
@@ -93,11 +92,11 @@ static uint64_t link_run(const struct superblock *s, unsigned low, unsigned high
 }
 
 /* The common case: everything from unit `first` on is uncarved. */
-static struct carving carve_tail(const struct superblock *s, unsigned shift, unsigned first)
+static struct carving carve_tail(const struct superblock *s, unsigned shift, unsigned first, bool eager)
 {
     size_t unit_bytes = 1ul << shift;
     unsigned low = (unsigned)(first * unit_bytes / s->block_bytes);
-    unsigned units_end = first + units_to_carve(s, shift);
+    unsigned units_end = first + units_to_carve(s, shift, eager);
     unsigned block_end = (unsigned)(((low + 1ul) * s->block_bytes + unit_bytes - 1) >> shift);
     if (units_end < block_end)
         units_end = block_end;
@@ -130,14 +129,14 @@ static struct carving carve_hole(const struct superblock *s, unsigned shift, uns
     return (struct carving){word, units};
 }
 
-struct carving superblock_carve(const struct superblock *s)
+struct carving superblock_carve(const struct superblock *s, bool eager)
 {
     if (s->uncarved == 0)
         return (struct carving){0, 0};
     unsigned shift = unit_shift(s);
     unsigned first = low_bit(s->uncarved);
     uint64_t tail = all_units(s, shift) & ~bit_run(0, first);
-    return s->uncarved == tail ? carve_tail(s, shift, first) : carve_hole(s, shift, first);
+    return s->uncarved == tail ? carve_tail(s, shift, first, eager) : carve_hole(s, shift, first);
 }
 
 void superblock_count_carving(struct superblock *s, struct carving carving)

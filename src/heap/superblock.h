@@ -196,13 +196,13 @@ bool superblock_is_block(const struct superblock *s, const void *p);
 /* Makes a fresh span (slice numbers first .. first + slices of the class) an exclusive superblock, nothing carved. */
 struct superblock *superblock_format(uint32_t first, unsigned class);
 
-/* Links blocks of uncarved units into a list that starts from an empty word.  Nothing of the superblock changes until the
+/* Links blocks of uncarved units into a list that starts from an empty word, `eager`: many of them.  Nothing of the superblock changes until the
  * carving is counted; one whose list could not be published is discounted again. */
 struct carving {
     uint64_t word;  /* the list; 0 if nothing was left to carve */
     uint64_t units; /* what it uses up */
 };
-struct carving superblock_carve(const struct superblock *s);
+struct carving superblock_carve(const struct superblock *s, bool eager);
 void superblock_count_carving(struct superblock *s, struct carving carving);
 void superblock_discount_carving(struct superblock *s, struct carving carving);
 
