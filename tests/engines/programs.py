@@ -42,8 +42,7 @@ SELECT length(group_concat(b)) FROM t WHERE a < 500; PRAGMA integrity_check;"'''
     "redis-server": r"""redis-server --port 0 --unixsocket "$PWD/s" --save "" --daemonize no >log 2>&1 &
 cli() { env -u LD_PRELOAD redis-cli -s "$PWD/s" "$@"; }
 for i in $(seq 100); do [ "$(cli ping 2>/dev/null)" = PONG ] && break; sleep 0.05; done
-{ for i in $(seq 1500); do echo "set k$i $(printf '%0*d' $((i % 90 + 1)) $i)"; echo "rpush l$((i % 7)) $i"
-echo "zadd z $((i * 7919 % 1009)) m$i"; done; for i in $(seq 1 3 1500); do echo "append k$i more"; echo "del k$((i + 1))"; done
+{ for i in $(seq 500); do printf 'set k%d %0*d\\n' $i $((i % 90 + 1)) $i; echo "rpush l$((i % 7)) $i"; echo "zadd z $((i * 7919 % 1009)) m$i"; done; for i in $(seq 1 3 500); do echo "append k$i more"; echo "del k$((i + 1))"; done
 } | cli >/dev/null
 cli dbsize; cli get k300; cli get k31; cli llen l3; cli zrange z 0 4 withscores; cli lrange l2 0 5
 cli eval 'local t = {} for i = 1, 500 do t[i] = redis.call("get", "k" .. i) or "-" end return redis.sha1hex(table.concat(t, ","))' 0
