@@ -36,9 +36,10 @@
 struct bin lfb_bins[LFB_BINS];
 struct lfb_options lfb_options;
 struct block *lfb_free_list;
-uint32_t lfb_missed, lfb_refresh_wanted, lfb_free_wanted;
+_Alignas(64) uint32_t lfb_missed; /* the manager polls these three: on a line apart from what every call writes */
+uint32_t lfb_refresh_wanted, lfb_free_wanted;
 
-static uint32_t mallocs, frees; /* since the last refresh */
+static _Alignas(64) uint32_t mallocs, frees; /* since the last refresh */
 
 static unsigned lfb_bin_for_request(size_t size)
 {

@@ -36,8 +36,8 @@ static struct {
     uint32_t first, count;
 } array;
 
-static uint32_t mallocs, frees;        /* since the last refresh */
-static uint32_t malloc_refresh_wanted; /* stored by anyone, taken by the manager */
+static _Alignas(64) uint32_t mallocs, frees;        /* since the last refresh */
+static _Alignas(64) uint32_t malloc_refresh_wanted; /* stored by anyone, polled and taken by the manager */
 static uint32_t free_refresh_wanted;
 
 static size_t block_bytes(unsigned index)

@@ -24,6 +24,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -31,16 +32,20 @@
 #include <unistd.h>
 
 #define STACK_BYTES   ((size_t)512 * 1024)
-#define SPINS         2000
+#define SPIN_NS       20000 /* as long as a futex wake takes: then waiting costs at most twice what it had to */
+#define SPINS_MOST    2000u
 #define IDLE_CHECK_MS 1000
 
-uint32_t manager_state;
+/* Read at every call; what is written at every sleep is on a line of its own. */
+_Alignas(64) uint32_t manager_state;
 bool manager_main_gone;
 unsigned engine_spins;
 
-static pthread_mutex_t work = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t pausing;
-static uint32_t sleeping;
+static struct {
+    _Alignas(64) pthread_mutex_t work;
+    uint32_t pausing;
+    uint32_t sleeping;
+} at = {.work = PTHREAD_MUTEX_INITIALIZER};
 
 void engine_futex_wait(uint32_t *word, uint32_t value, long ms)
 {
@@ -108,6 +113,20 @@ static void *manager_main(void *unused)
     return NULL;
 }
 
+/* A pause takes from 10 to 140 cycles, by the processor. */
+static unsigned spins_of(long ns)
+{
+    enum { TRIAL = 64 };
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (int i = 0; i < TRIAL; i++)
+        cpu_relax();
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    long trial_ns = (end.tv_sec - begin.tv_sec) * 1000000000 + end.tv_nsec - begin.tv_nsec;
+    unsigned spins = (unsigned)(ns * TRIAL / (trial_ns > 0 ? trial_ns : 1)) + 1;
+    return spins < SPINS_MOST ? spins : SPINS_MOST;
+}
+
 /* Called with no lock held, by the first thread that needs the manager.  Others do not wait for it. */
 bool manager_start(void)
 {
@@ -118,7 +137,10 @@ bool manager_start(void)
     int saved = errno;
     engine_bypass++;
     cpu_set_t cpus;
-    engine_spins = sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) > 1 ? SPINS : 0;
+    engine_spins = sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) > 1 ? spins_of(SPIN_NS) : 0;
+    const char *spins = engine_option("SUTLER_ENGINE_SPINS"); /* 0: where instructions are counted, or cores are short */
+    if (spins != NULL)
+        engine_spins = (unsigned)strtoul(spins, NULL, 10);
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -138,22 +160,22 @@ bool manager_start(void)
 
 void manager_begin(void)
 {
-    pthread_mutex_lock(&work);
+    pthread_mutex_lock(&at.work);
 }
 
 void manager_end(void)
 {
-    pthread_mutex_unlock(&work);
+    pthread_mutex_unlock(&at.work);
 }
 
 void manager_checkpoint(void)
 {
-    uint32_t asked = LOAD(&pausing);
+    uint32_t asked = LOAD(&at.pausing);
     if (LIKELY(asked == 0))
         return;
     manager_end();
-    while ((asked = LOAD(&pausing)) != 0)
-        engine_futex_wait(&pausing, asked, IDLE_CHECK_MS);
+    while ((asked = LOAD(&at.pausing)) != 0)
+        engine_futex_wait(&at.pausing, asked, IDLE_CHECK_MS);
     manager_begin();
 }
 
@@ -165,14 +187,14 @@ bool manager_sleep(bool (*wanted)(void))
             return true;
         cpu_relax();
     }
-    STORE_RELAXED(&sleeping, 1);
+    STORE_RELAXED(&at.sleeping, 1);
     FENCE(); /* partner: manager_wake */
     if (!wanted()) {
         manager_end();
-        engine_futex_wait(&sleeping, 1, IDLE_CHECK_MS);
+        engine_futex_wait(&at.sleeping, 1, IDLE_CHECK_MS);
         manager_begin();
     }
-    STORE_RELAXED(&sleeping, 0);
+    STORE_RELAXED(&at.sleeping, 0);
     manager_checkpoint();
     return !manager_is_alone();
 }
@@ -180,32 +202,32 @@ bool manager_sleep(bool (*wanted)(void))
 void manager_wake(void)
 {
     FENCE(); /* partner: manager_sleep */
-    if (LOAD_RELAXED(&sleeping) != 0) {
+    if (LOAD_RELAXED(&at.sleeping) != 0) {
         int saved = errno;
-        STORE_RELAXED(&sleeping, 0);
-        engine_futex_wake(&sleeping);
+        STORE_RELAXED(&at.sleeping, 0);
+        engine_futex_wake(&at.sleeping);
         errno = saved;
     }
 }
 
 void manager_pause(void)
 {
-    __atomic_fetch_add(&pausing, 1, __ATOMIC_ACQ_REL);
-    pthread_mutex_lock(&work);
+    __atomic_fetch_add(&at.pausing, 1, __ATOMIC_ACQ_REL);
+    pthread_mutex_lock(&at.work);
 }
 
 void manager_resume(void)
 {
-    pthread_mutex_unlock(&work);
-    __atomic_fetch_sub(&pausing, 1, __ATOMIC_ACQ_REL);
-    engine_futex_wake(&pausing);
+    pthread_mutex_unlock(&at.work);
+    __atomic_fetch_sub(&at.pausing, 1, __ATOMIC_ACQ_REL);
+    engine_futex_wake(&at.pausing);
 }
 
 /* In a forked child. */
 void manager_forget(void)
 {
-    work = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    pausing = 0;
-    sleeping = 0;
+    at.work = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    at.pausing = 0;
+    at.sleeping = 0;
     STORE(&manager_state, MANAGER_ABSENT);
 }

@@ -31,11 +31,13 @@ struct bucket {
 enum client_owner { CLIENT_RETIRED, CLIENT_OWNED, CLIENT_HELD, CLIENT_LOST };
 
 struct client {
-    /* written by the client */
+    /* the client's alone, written at every free: apart from what the polling server reads */
+    _Alignas(64) uint32_t fill; /* entries in the queue being filled */
+
+    /* written by the client, once a request or queue */
     _Alignas(64) uint32_t wakeup; /* requests made */
     uint32_t handed;              /* deallocation queues filled and handed over */
     uint32_t waiting;
-    uint32_t fill;   /* entries in the queue being filled */
     size_t size;     /* the request: this many bytes, or, if `freed` is set, the deallocation of that (design 1) */
     void *freed;
     uint32_t queued[2]; /* entries in a queue handed over */
@@ -54,7 +56,7 @@ struct client {
     struct bucket *bucket[MMT_SMALL + 1];
     struct bucket *next_bucket[MMT_SMALL + 1];
 
-    void *queues[2][MMT_QUEUE]; /* written by the client until handed over */
+    _Alignas(64) void *queues[2][MMT_QUEUE]; /* written by the client until handed over */
 };
 
 /* Section V: what each design does, as data. */

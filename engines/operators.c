@@ -3,7 +3,8 @@
  * Why: C++ operators usually arrive by themselves, because libstdc++'s call malloc.  Not so when the backend is a library
  * preloaded after the engine that brings operators of its own (jemalloc, mimalloc, tcmalloc, Sutler all do): it would then
  * serve C++ programs past the engine.  So they are defined here, under their mangled names to need no C++ library; when
- * memory runs out the call is handed to the next definition, which knows how to call the new handler and to throw.
+ * memory runs out the call is handed to the next definition, which knows how to call the new handler, to throw, and
+ * (nothrow) to swallow what the handler throws.
  */
 #include "engine.h"
 
@@ -41,8 +42,12 @@ static __attribute__((noinline, cold)) void *next_aligned_new(const char *name, 
     EXPORT void *name(size_t size, const struct nothrow *tag);                                                         \
     EXPORT void *name(size_t size, const struct nothrow *tag)                                                          \
     {                                                                                                                  \
-        (void)tag;                                                                                                     \
-        return malloc(size);                                                                                           \
+        void *block = malloc(size);                                                                                    \
+        void *(*next)(size_t, const struct nothrow *) = NULL;                                                          \
+        if (LIKELY(block != NULL))                                                                                     \
+            return block;                                                                                              \
+        *(void **)&next = dlsym(RTLD_NEXT, #name);                                                                     \
+        return next != NULL ? next(size, tag) : NULL;                                                                  \
     }
 #define DEFINE_ALIGNED_NEW(name)                                                                                       \
     EXPORT void *name(size_t size, size_t alignment);                                                                  \
@@ -55,8 +60,12 @@ static __attribute__((noinline, cold)) void *next_aligned_new(const char *name, 
     EXPORT void *name(size_t size, size_t alignment, const struct nothrow *tag);                                       \
     EXPORT void *name(size_t size, size_t alignment, const struct nothrow *tag)                                        \
     {                                                                                                                  \
-        (void)tag;                                                                                                     \
-        return aligned_alloc(alignment, size);                                                                         \
+        void *block = aligned_alloc(alignment, size);                                                                  \
+        void *(*next)(size_t, size_t, const struct nothrow *) = NULL;                                                  \
+        if (LIKELY(block != NULL))                                                                                     \
+            return block;                                                                                              \
+        *(void **)&next = dlsym(RTLD_NEXT, #name);                                                                     \
+        return next != NULL ? next(size, alignment, tag) : NULL;                                                       \
     }
 #define DEFINE_DELETE(name, ...)                                                                                       \
     EXPORT void name(void *block, ##__VA_ARGS__);                                                                      \

@@ -77,15 +77,17 @@ def ratio_table(
     title: str,
     among: Sequence[str] = (),
     base: str = BASE,
+    bases: Mapping[str, str] = {},
 ) -> Table:
-    """Ratios to glibc (or another base) with intervals, and their geometric mean."""
-    names = [name for name in among or found.libraries if name != base]
+    """Ratios to glibc (or another base, or each to its own) with intervals, and their geometric mean."""
+    pairs = [(name, bases.get(name, base)) for name in among or found.libraries if name != base]
     rows = [
-        [program.name, *(change(program.ratio(name, base, figure or program.figure)) for name in names)]
+        [program.name, *(change(program.ratio(name, of, figure or program.figure)) for name, of in pairs)]
         for program in programs
     ]
-    rows.append(["geometric mean", *(change(found.mean(programs, name, base, figure)) for name in names)])
-    return title, ["program", *names], rows
+    rows.append(["geometric mean", *(change(found.mean(programs, name, of, figure)) for name, of in pairs)])
+    heads = [name if of == base else f"{name} / {of}" for name, of in pairs]
+    return title, ["program", *heads], rows
 
 
 def cpu_table(found: Results, programs: Sequence[Program]) -> Table:
@@ -161,7 +163,8 @@ def group_tables(found: Results, programs: Sequence[Program], groups: Mapping[st
         base = row.get("base", BASE)
         tables.append(figure_table(found, members, f"{row['title']}: medians. {row.get('about', '')}", among))
         if len(among) > 1 and base in among:
-            tables.append(ratio_table(found, members, None, f"{row['title']}: ratio to {base}", among, base))
+            bases = row.get("bases", {})
+            tables.append(ratio_table(found, members, None, f"{row['title']}: ratio to {base}", among, base, bases))
     trouble = trouble_table(found, programs)
     return tables + ([trouble] if trouble else [])
 

@@ -10,8 +10,9 @@ packages = "real"        a group of data/packages.toml
              malloc_instructions and free_instructions a call, and malloc_percent, free_percent)
 [[sweep]]    as program, run once for each of `values`, which stands in @value@; label names the axis
 [[library]]  name, settings, and preload (files) or engine and/or backend (names): a further contender
-[[group]]    name, title, about, base, under: a table of its own for the programs that say group = name: they run under
-             the allocators that `under` lists, and are compared with `base` (default: glibc)
+[[group]]    name, title, about, base, bases, under: a table of its own for the programs that say group = name: they
+             run under the allocators that `under` lists, each compared with the one `bases` says, else with `base`
+             (default: glibc)
 peers, repeats           defaults of the command line's --peers and of the programs' repeats
 """
 
@@ -139,7 +140,7 @@ def load(name: str) -> Suite:
     ]
     known = {"glibc", "sutler", *(row["name"] for row in data.get("library", []))}
     for row in groups.values():
-        strange = [word for word in (*row.get("under", ()), row.get("base", "glibc")) if word not in known]
+        strange = [word for word in (*row.get("under", ()), row.get("base", "glibc"), *row.get("bases", {}).values()) if word not in known]
         if strange:
             raise ToolError(f"suite {name}, group {row['name']}: no library is called {', '.join(strange)}")
     return Suite(
@@ -164,6 +165,8 @@ def _placed(word: str) -> str:
         word.replace("@bench@", str(home / "build" / "release" / "bench"))
         .replace("@build@", str(home / "build" / "release"))
         .replace("@data@", str(DATA))
+        .replace("@tree@", str(home))
+        .replace("@python@", sys.executable)
     )
 
 
