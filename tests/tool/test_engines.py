@@ -51,6 +51,14 @@ def test_the_backend_is_the_one_asked_for(backend: str) -> None:
     assert works(engines.engine("lock-free-bins", backend)) == ""
 
 
+def test_the_library_below_does_not_mind_the_engines_settings() -> None:
+    settings = {"SUTLER_LFB": "three", "SUTLER_MMT_DESIGN": "2", "SUTLER_CHECKS": "inline", "SUTLER_ENGINE_SPINS": "0"}
+    done = door("--engine", "lock-free-bins", "--backend", "sutler", "--", "/bin/true", **settings)
+    assert done.returncode == 0 and done.stderr == ""
+    done = door("--engine", "lock-free-bins", "--backend", "sutler", "--", "/bin/true", SUTLER_LFC="three")
+    assert done.stderr == "sutler: SUTLER_LFC: unknown option; ignored\n"
+
+
 def test_a_backend_by_path_is_preloaded_after_the_engine(tmp_path: Path) -> None:
     path = ROOT / "build" / "release" / "libsutler.so"
     done = door("--engine", "mmt", "--backend", str(path), "--", "/usr/bin/env")
