@@ -13,7 +13,7 @@ packages = "real"        a group of data/packages.toml
 [[group]]    name, title, about, base, bases, under: a table of its own for the programs that say group = name: they
              run under the allocators that `under` lists, each compared with the one `bases` says, else with `base`
              (default: glibc)
-peers, repeats           defaults of the command line's --peers and of the programs' repeats
+peers, repeats, timeout  defaults of the command line's --peers and of the programs' repeats and timeout
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def load(name: str) -> Suite:
     except tomllib.TOMLDecodeError as error:
         raise ToolError(f"{path.name}: {error}") from error
     groups = {row["name"]: row for row in data.get("group", [])}
-    defaults = {key: data[key] for key in ("repeats",) if key in data}
+    defaults = {key: data[key] for key in ("repeats", "timeout") if key in data}
     entries = [_entry(name, {**defaults, **row}, groups) for row in data.get("program", [])]
     for row in data.get("sweep", []):
         for value in row["values"]:
