@@ -8,6 +8,7 @@
 #include "args.h"
 #include "memory.h"
 #include "result.h"
+#include "sched_counts.h"
 #include "team.h"
 
 #include <stdlib.h>
@@ -15,6 +16,8 @@
 struct params {
     uint64_t threads, blocks, size, ms;
 };
+
+static struct sched_counts counts; /* of all workers */
 
 static void mmicro_setup(struct worker *worker)
 {
@@ -49,6 +52,7 @@ static void mmicro_work(struct worker *worker)
 static void mmicro_finish(struct worker *worker)
 {
     const struct params *params = worker->team->params;
+    sched_counts_add_thread(&counts);
     pages_unmap(worker->state, params->blocks * sizeof(uint64_t *));
 }
 
@@ -75,5 +79,6 @@ int main(int argc, char **argv)
     result_count("blocks", params.blocks);
     result_count("size", params.size);
     result_real("pairs_per_ms", outcome.ns ? (double)outcome.ops * 1e6 / (double)outcome.ns : 0);
+    sched_counts_print(&counts); /* Table 2's upcalls, as Linux counts them */
     return result_end(outcome.errors);
 }

@@ -76,7 +76,7 @@ struct sutler_stats {
     uint64_t refills;         /* slow-path mallocs that replaced or refilled an active superblock */
     uint64_t remote_frees;    /* blocks freed by a thread of another heap */
     uint64_t takeovers;       /* heaps re-homed to another cid */
-    uint64_t aborts;          /* restartable sections the kernel aborted, as far as slow paths saw them */
+    uint64_t aborts;          /* restartable sections the kernel aborted */
     uint64_t manager_cpu_us;  /* cpu time the manager thread has used, microseconds */
 };
 

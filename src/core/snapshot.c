@@ -50,13 +50,13 @@ void snapshot_take(struct sutler_stats *stats)
     stats->live_blocks += large.blocks;
     stats->live_bytes += large.bytes;
     stats->takeovers = takeover_count;
+    stats->aborts = rcs_restarts;
     stats->manager_cpu_us = manager_cpu_us();
     stats->heaps = heap_total;
     for (unsigned i = 0; i < stats->heaps; i++) {
         const struct heap *h = heap_list[i];
         stats->refills += h->refills;
         stats->remote_frees += h->remote_frees;
-        stats->aborts += h->aborts;
     }
 }
 

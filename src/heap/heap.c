@@ -32,10 +32,8 @@ enum rcs_result heap_commit(struct heap *h, const struct superblock *s, const ui
         return rcs_done;
     }
     enum rcs_result result = rcs_aborted;
-    for (int i = 0; i < ABORTS_MAX && result == rcs_aborted; i++) {
+    for (int i = 0; i < ABORTS_MAX && result == rcs_aborted; i++)
         result = rcs_compare_and_store(h, probe, expected, target, value);
-        h->aborts += result == rcs_aborted;
-    }
     return result;
 }
 

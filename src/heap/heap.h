@@ -33,7 +33,6 @@ struct heap {
     _Atomic uint32_t x_slot;    /* its index in heap_of_cid, or SLOT_NONE; written under the binding lock */
     uint32_t number;
     uint64_t refills;
-    uint64_t aborts;
     uint64_t remote_frees;      /* blocks of other heaps freed from this heap's slot; racy, a statistic and a pace */
     uint64_t pulse;             /* takeover.c: what the heap looked like, and since when */
     uint64_t pulse_since_ns;

@@ -12,9 +12,13 @@
  * Blowup bound (Hoard's invariant, by class): a heap keeps surplus superblocks, those at least three quarters free, up to
  * SURPLUS_FLOOR or a quarter of the class's superblocks.  Beyond that an empty one becomes a plain span again and a mostly
  * free one goes to the global heap.
+ *
+ * SUTLER_ONLINE=one is LFMalloc's policy (Dice & Garthwaite 2002, section 3.2.2): a heap has one superblock of a class
+ * online, and whatever left the active slot is offline, in the global heap, its frees remote.  Kept to compare with.
  */
 #include "heap/heap.h"
 #include "heap/span.h"
+#include "options/options.h"
 
 #define SURPLUS_FLOOR 4u
 #define ATTEMPTS_MAX 16
@@ -99,6 +103,11 @@ static void release(struct heap *h, struct superblock *s)
 /* Empty ones go first, whichever they are: what is mostly free is still this heap's to fill or to empty. */
 static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t word)
 {
+    if (unlikely(option_get(option_online) == online_one) && h != &global_heap) {
+        if (give_up(h, s, word)) /* else a block of it was freed meanwhile, and it stays until it settles again */
+            global_adopt(s);
+        return;
+    }
     const struct class_lists *lists = &h->class[s->class];
     if (lists->surplus <= max_size(SURPLUS_FLOOR, lists->listed / 4))
         return;

@@ -103,6 +103,16 @@ static void warn(const char *entry, size_t name_length, const char *choices)
     line_flush(&line, 2);
 }
 
+/* The engines' (engines/), which may have us as the library below them: no mistakes, and none of ours. */
+static bool is_an_engines(const char *name)
+{
+    static const char *const names[] = {"engine_backend", "engine_spins", "lfb", "mmt_design", "checks", "checks_options"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (text_equal(name, names[i]))
+            return true;
+    return false;
+}
+
 /* `entry` is SUTLER_NAME=VALUE. */
 static void take_entry(const char *entry)
 {
@@ -115,7 +125,8 @@ static void take_entry(const char *entry)
         return;
     enum option o = option_find(name);
     if (o == option_count) {
-        warn(entry, length, NULL);
+        if (!is_an_engines(name))
+            warn(entry, length, NULL);
         return;
     }
     int position = choice_position(row[o].choices, entry + length + 1);

@@ -17,6 +17,8 @@ enum sync_mode sync_mode = sync_cpu;
 enum rcs_verdict rcs_verdict = rcs_not_asked;
 struct hot hot;
 
+uint64_t rcs_restarts;
+
 /* glibc 2.35 and later say where they registered each thread's rseq area. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));

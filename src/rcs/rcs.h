@@ -49,6 +49,7 @@ extern unsigned slot_count;
 extern unsigned slot_nobody;
 extern enum sync_mode sync_mode;
 extern enum rcs_verdict rcs_verdict;
+extern uint64_t rcs_restarts; /* sections the kernel aborted; counted where it sends them */
 
 /* Chooses the mode, fills heap_of_cid with `empty`, registers the fence.  Called once, single-threaded. */
 void rcs_start(enum sync_mode wanted, struct heap *empty);

@@ -51,4 +51,8 @@
 .macro SECTION_ABORT name
 	.inst	RSEQ_SIGNATURE
 .Labort_\name:
+	adrp	x16, rcs_restarts
+	ldr	x17, [x16, :lo12:rcs_restarts]
+	add	x17, x17, #1			/* a count: one lost between two threads does no harm */
+	str	x17, [x16, :lo12:rcs_restarts]
 .endm

@@ -62,10 +62,12 @@
 	.popsection
 .endm
 
-/* The kernel checks the four bytes before the label; they read as an undefined instruction to whoever falls in. */
+/* The kernel checks the four bytes before the label; they read as an undefined instruction to whoever falls in.
+ * Restarts are counted (LFMalloc's Table 2 does): rare enough for an atomic instruction. */
 .macro SECTION_ABORT name, target
 	.byte	0x0f, 0xb9, 0x3d
 	.long	RSEQ_SIGNATURE
 .Labort_\name:
+	lock incq rcs_restarts(%rip)
 	jmp	\target
 .endm

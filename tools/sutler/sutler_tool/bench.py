@@ -29,6 +29,7 @@ from .suites import Entry, Suite
 
 RUNS_FILE, ABOUT_FILE = "runs.csv", "about.json"
 SAME = "glibc-again"
+PEERS = ("mimalloc", "jemalloc", "gperftools")  # where neither the user nor the suite says whom to run
 
 
 def default_folder() -> Path:
@@ -50,7 +51,13 @@ def contenders(
     """glibc, Sutler, what the suite adds, and the peers that could be had."""
     ours = libraries.sutler(paths.library(library))
     chosen = [GLIBC, ours]
-    for further in suite.libraries:
+    assembled = []
+    for row in suite.engines:
+        try:
+            assembled.append(suites.assembled(row))
+        except ToolError as error:
+            say(f"{row['name']} is left out: {error}")
+    for further in (*suite.libraries, *assembled):
         missing = [item for item in further.preload if not Path(item).exists()]
         if missing:
             say(f"{further.name} is left out: {missing[0]} does not exist")
@@ -100,7 +107,7 @@ def run_suite(
             entry,
             Interleaver(
                 entry.job,
-                chosen,
+                [item for item in chosen if not entry.under or item.name in entry.under],
                 Limits(entry.timeout_s, memory),
                 record=recorder(entry),
                 repeats=entry.repeats,
@@ -122,7 +129,7 @@ def run_suite(
 def bench(
     console: Console,
     wanted: Sequence[str],
-    peer_names: Sequence[str],
+    peer_names: Optional[Sequence[str]],
     rounds: int,
     out: Optional[Path],
     only: Sequence[str],
@@ -155,12 +162,14 @@ def bench(
                 "title": suite.title,
                 "about": suite.about,
                 "rounds": rounds or suite.rounds,
+                "groups": suite.groups,
                 "programs": {
                     entry.name: {
                         "figure": entry.figure,
                         "better": entry.better,
                         "also": list(entry.also),
                         "sweep": list(entry.sweep) if entry.sweep else None,
+                        "group": entry.group,
                     }
                     for entry in suite.entries
                 },
@@ -177,7 +186,8 @@ def bench(
                 if suite.packages:
                     packages.ensure(suite.packages, say)
                 suites.make_inputs(suite)
-                chosen = contenders(suite, peer_names, library, same, say)
+                others = peer_names if peer_names is not None else suite.peers if suite.peers is not None else PEERS
+                chosen = contenders(suite, others, library, same, say)
                 about.setdefault("libraries", {}).update(
                     {item.name: {"preload": list(item.preload), "settings": dict(item.settings)} for item in chosen}
                 )  # type: ignore[attr-defined]

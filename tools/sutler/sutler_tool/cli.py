@@ -68,14 +68,20 @@ def run(
     program: List[str] = typer.Argument(None, metavar="-- PROGRAM [ARGS...]"),
     manager: Optional[str] = typer.Option(None, "--manager", help="on, off or auto."),
     sync: Optional[str] = typer.Option(None, "--sync", help="rcs, cpu or thread."),
+    engine: Optional[str] = typer.Option(None, "--engine", metavar="NAME", help="One of the papers' designs instead."),
+    backend: Optional[str] = typer.Option(None, "--backend", metavar="LIB", help="What the engine drives: path or peer."),
     stats: bool = typer.Option(False, "--stats", help="Print a report at the end."),
     library: Optional[str] = LIBRARY,
 ) -> None:
     """Run a program under the library (the tree's front door does this without Python)."""
-    from . import libraries, paths
+    from . import engines, libraries, paths
     from .preload import refusal
 
     words = _command(program or [])
+    if backend and not engine:
+        raise ToolError("--backend goes with --engine")
+    if engine and library:
+        raise ToolError("--engine and --library: only one of them")
     why = refusal(words[0])
     if why:
         raise ToolError(f"cannot run this program under the library: {why}")
@@ -90,7 +96,10 @@ def run(
             settings[name] = value
     if stats:
         settings["SUTLER_STATS"] = "1"
-    chosen = libraries.sutler(paths.library(library), settings)
+    if engine:
+        chosen = engines.engine(engine, backend or "glibc", settings=settings)
+    else:
+        chosen = libraries.sutler(paths.library(library), settings)
     environment = {**os.environ, **chosen.environment()}
     for name in libraries.OWN_SETTINGS:
         environment.pop(name, None)
@@ -173,11 +182,12 @@ def profile(
 @app.command()
 def bench(
     suites: List[str] = typer.Argument(None, metavar="[SUITE...]", help="Names of suites; --list shows them."),
-    peers: str = typer.Option(
-        "mimalloc,jemalloc,gperftools",
+    peers: Optional[str] = typer.Option(
+        None,
         "--peers",
         metavar="NAME,...",
-        help="Peers to run beside glibc and Sutler, or all.",
+        help="Peers to run beside glibc and Sutler, or all (default: what the suite says, else "
+        "mimalloc,jemalloc,gperftools).",
     ),
     rounds: int = typer.Option(0, "-n", help="Rounds (default: what the suite says)."),
     out: Optional[Path] = typer.Option(None, "--out", metavar="DIR", help="Where results go."),
@@ -191,7 +201,7 @@ def bench(
     from .bench import bench as run
 
     raise typer.Exit(
-        run(console, suites or [], _names(peers), rounds, out, _names(only), same, list_them, render, library)
+        run(console, suites or [], None if peers is None else _names(peers), rounds, out, _names(only), same, list_them, render, library)
     )
 
 
@@ -213,7 +223,7 @@ def report(
 
 @app.command()
 def peers(
-    action: str = typer.Argument("list", metavar="[list|install]"),
+    action: str = typer.Argument("list", metavar="[list|install|path]"),
     names: List[str] = typer.Argument(None, metavar="[NAME...]", help="Which (default: all)."),
 ) -> None:
     """The other allocators: list them, or get them with the ordinary package clients."""

@@ -95,6 +95,14 @@ def located(peer: Peer) -> Optional[Library]:
     return Library(peer.name, (str(path),), settings) if path else None
 
 
+def path_of(name: str) -> Path:
+    """The library file of a peer that is here already; ToolError says how to get it."""
+    found = located(named([name])[0])
+    if found is None or not found.preload:
+        raise ToolError(f"the peer {name} is not here: ./sutler peers install {name}")
+    return Path(found.preload[0]).resolve()
+
+
 def _recipe(peer: Peer) -> str:
     return json.dumps({"row": peer.row, "shim": (DATA / "peer_shim.cc").read_text()}, sort_keys=True)
 
@@ -239,10 +247,14 @@ def obtain(names: Sequence[str], say: Say) -> list[Library]:
 
 def peers(console: Console, action: str, names: Sequence[str]) -> int:
     """The verb."""
+    if action == "path":  # for the front door: where each of these is, one a line
+        for name in names:
+            print(path_of(name))
+        return 0
     chosen = named(names) if names else list(table().values())
     say = lambda text: console.print(f"sutler: {text}", markup=False, highlight=False)  # noqa: E731
     if action not in ("list", "install"):
-        raise ToolError(f"peers list or peers install, not '{action}'")
+        raise ToolError(f"peers list, peers install or peers path, not '{action}'")
     problems: dict[str, str] = {}
     if action == "install":
         for peer in chosen:

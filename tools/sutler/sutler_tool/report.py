@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Callable, Optional, Sequence
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 from rich.console import Console
 
@@ -56,8 +56,10 @@ def change(ratio: Interval) -> str:
     return f"{ratio.value:.2f} ({ratio.low:.2f}-{ratio.high:.2f})" if ratio.rounds > 1 else f"{ratio.value:.2f}"
 
 
-def figure_table(found: Results, programs: Sequence[Program]) -> Table:
-    names = list(found.libraries)
+def figure_table(
+    found: Results, programs: Sequence[Program], title: str = "", among: Sequence[str] = ()
+) -> Table:
+    names = list(among or found.libraries)
     rows = []
     for program in programs:
         unit = UNITS.get(program.figure, program.figure)
@@ -65,18 +67,27 @@ def figure_table(found: Results, programs: Sequence[Program]) -> Table:
         rows.append([f"{program.name} [{unit}{note}]", *(cell(program, name, program.figure) for name in names)])
         for key in program.also:
             rows.append([f"   {key}", *(cell(program, name, key) for name in names)])
-    return "Medians (± half the 95 % interval)", ["program", *names], rows
+    return title or "Medians (± half the 95 % interval)", ["program", *names], rows
 
 
-def ratio_table(found: Results, programs: Sequence[Program], figure: Optional[str], title: str) -> Table:
-    """Ratios to glibc with intervals, and their geometric mean."""
-    names = [name for name in found.libraries if name != BASE]
+def ratio_table(
+    found: Results,
+    programs: Sequence[Program],
+    figure: Optional[str],
+    title: str,
+    among: Sequence[str] = (),
+    base: str = BASE,
+    bases: Mapping[str, str] = {},
+) -> Table:
+    """Ratios to glibc (or another base, or each to its own) with intervals, and their geometric mean."""
+    pairs = [(name, bases.get(name, base)) for name in among or found.libraries if name != base]
     rows = [
-        [program.name, *(change(program.ratio(name, BASE, figure or program.figure)) for name in names)]
+        [program.name, *(change(program.ratio(name, of, figure or program.figure)) for name, of in pairs)]
         for program in programs
     ]
-    rows.append(["geometric mean", *(change(found.mean(programs, name, BASE, figure)) for name in names)])
-    return title, ["program", *names], rows
+    rows.append(["geometric mean", *(change(found.mean(programs, name, of, figure)) for name, of in pairs)])
+    heads = [name if of == base else f"{name} / {of}" for name, of in pairs]
+    return title, ["program", *heads], rows
 
 
 def cpu_table(found: Results, programs: Sequence[Program]) -> Table:
@@ -141,8 +152,27 @@ def trouble_table(found: Results, programs: Sequence[Program]) -> Optional[Table
     return ("Runs that did not do their work", ["program", "allocator", "what happened"], rows) if rows else None
 
 
-def suite_tables(found: Results, programs: Sequence[Program]) -> list[Table]:
+def group_tables(found: Results, programs: Sequence[Program], groups: Mapping[str, Any]) -> list[Table]:
+    """For each group its figures and, where there is something to compare, the ratios to its base."""
+    tables = []
+    for name, row in groups.items():
+        members = [program for program in programs if program.group == name]
+        if not members:
+            continue
+        among = [word for word in row.get("under", found.libraries) if word in found.libraries]
+        base = row.get("base", BASE)
+        tables.append(figure_table(found, members, f"{row['title']}: medians. {row.get('about', '')}", among))
+        if len(among) > 1 and base in among:
+            bases = row.get("bases", {})
+            tables.append(ratio_table(found, members, None, f"{row['title']}: ratio to {base}", among, base, bases))
+    trouble = trouble_table(found, programs)
+    return tables + ([trouble] if trouble else [])
+
+
+def suite_tables(found: Results, programs: Sequence[Program], groups: Mapping[str, Any]) -> list[Table]:
     """All tables of one suite."""
+    if groups:
+        return group_tables(found, programs, groups)
     tables = [score_table(found, programs)] if OURS in found.libraries else []
     tables.append(figure_table(found, programs))
     tables.append(ratio_table(found, programs, None, "Ratio to glibc by the program's figure (95 % interval)"))
@@ -230,7 +260,8 @@ def render(found: Results) -> Path:
     page.append("</dl>")
     for name in dict.fromkeys(program.suite for program in found.programs):
         about, programs = found.about["suites"][name], found.suite(name)
-        tables = suite_tables(found, programs)
+        groups = about.get("groups", {})
+        tables = suite_tables(found, programs, groups)
         attempts, counted = (
             sum(program.attempts for program in programs),
             sum(len(program.runs) for program in programs),
@@ -245,7 +276,7 @@ def render(found: Results) -> Path:
             f"<h2>{html.escape(about['title'])}</h2><p>{html.escape(about['about'])}</p><p>{html.escape(note)}</p>"
         )
         page += [html_table(table) for table in tables]
-        for picture, make in suite_plots(found, name, programs):
+        for picture, make in [] if groups else suite_plots(found, name, programs):
             plots.save(make(), found.folder / "plots" / f"{picture}.png")
             text = plots.svg_text(make())
             (found.folder / "plots" / f"{picture}.svg").write_text(text)
@@ -320,7 +351,7 @@ def report(console: Console, folder: Path, picture: Optional[Path], against: Opt
     say(f"tables: {folder / TABLES}")
     say(f"page: {page}")
     for name in dict.fromkeys(program.suite for program in found.programs):
-        if OURS in found.libraries:
+        if OURS in found.libraries and not found.about["suites"][name].get("groups"):
             title, header, rows = score_table(found, found.suite(name))
             console.print(f"\n{name}: {title}", style="bold")
             for row in rows:

@@ -34,6 +34,7 @@ class Program:
     sweep: Optional[tuple[str, str, float]]
     runs: tuple[Run, ...]
     attempts: int
+    group: str = ""
 
     def value(self, run: Run, figure: str) -> Optional[float]:
         if figure in BUILT_IN:
@@ -175,6 +176,7 @@ def load(folder: Path) -> Results:
                 (sweep[0], sweep[1], float(sweep[2])) if sweep else None,
                 tuple(runs),
                 len(attempts),
+                entry.get("group", ""),
             )
         )
     return Results(folder, about, tuple(order or libraries), tuple(programs))

@@ -6,14 +6,20 @@ build = true             the tree's release build brings the programs (@bench@ i
 packages = "real"        a group of data/packages.toml
 [[program]]  name, run; optional: figure (a printed key, or wall/cpu/peak/mean/faults; default ns_per_op for the
              programs of @bench@, else wall), better ("lower" or "higher"), also (further keys), input, outputs, remove, environment,
-             hide_output, program (what must exist besides run[0]), timeout, repeats
+             hide_output, program (what must exist besides run[0]), timeout, repeats, group, count (run under callgrind:
+             malloc_instructions and free_instructions a call, and malloc_percent, free_percent)
 [[sweep]]    as program, run once for each of `values`, which stands in @value@; label names the axis
-[[library]]  name, preload, settings: a further contender, such as another sync mode or an engine
+[[library]]  name, settings, and preload (files) or engine and/or backend (names): a further contender
+[[group]]    name, title, about, base, bases, under: a table of its own for the programs that say group = name: they
+             run under the allocators that `under` lists, each compared with the one `bases` says, else with `base`
+             (default: glibc)
+peers, repeats, timeout  defaults of the command line's --peers and of the programs' repeats and timeout
 """
 
 from __future__ import annotations
 
 import shutil
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Mapping, Optional
@@ -31,6 +37,8 @@ BUILT_IN: Mapping[str, Callable[[Run], Optional[float]]] = {
     "peak": lambda run: float(run.peak_bytes),
     "mean": lambda run: run.mean_bytes,
     "faults": lambda run: float(run.faults),
+    "switches": lambda run: float(run.switches),
+    "preemptions": lambda run: float(run.preemptions),
 }
 
 
@@ -48,6 +56,8 @@ class Entry:
     prints_line: bool = False
     needs: tuple[str, ...] = ()
     sweep: Optional[tuple[str, str, float]] = None
+    group: str = ""
+    under: tuple[str, ...] = ()
 
     def missing(self) -> str:
         """The first program that is not on this machine."""
@@ -80,6 +90,9 @@ class Suite:
     rounds: int
     entries: tuple[Entry, ...]
     libraries: tuple[Library, ...] = ()
+    engines: tuple[Mapping[str, Any], ...] = ()
+    groups: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    peers: Optional[tuple[str, ...]] = None
     build: bool = False
     packages: str = ""
     meta: Mapping[str, Any] = field(default_factory=dict)
@@ -102,16 +115,19 @@ def load(name: str) -> Suite:
         data = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
         raise ToolError(f"{path.name}: {error}") from error
-    entries = [_entry(name, row) for row in data.get("program", [])]
+    groups = {row["name"]: row for row in data.get("group", [])}
+    defaults = {key: data[key] for key in ("repeats", "timeout") if key in data}
+    entries = [_entry(name, {**defaults, **row}, groups) for row in data.get("program", [])]
     for row in data.get("sweep", []):
         for value in row["values"]:
             label = row.get("label", "value")
             changed = {
+                **defaults,
                 **row,
                 "name": f"{row['name']}, {value} {label}",
                 "run": [w.replace("@value@", str(value)) for w in row["run"]],
             }
-            entry = _entry(name, changed)
+            entry = _entry(name, changed, groups)
             entries.append(Entry(**{**entry.__dict__, "sweep": (row["name"], label, float(value))}))
     further = [
         Library(
@@ -120,7 +136,13 @@ def load(name: str) -> Suite:
             {k: str(v) for k, v in row.get("settings", {}).items()},
         )
         for row in data.get("library", [])
+        if not _over_something(row)
     ]
+    known = {"glibc", "sutler", *(row["name"] for row in data.get("library", []))}
+    for row in groups.values():
+        strange = [word for word in (*row.get("under", ()), row.get("base", "glibc"), *row.get("bases", {}).values()) if word not in known]
+        if strange:
+            raise ToolError(f"suite {name}, group {row['name']}: no library is called {', '.join(strange)}")
     return Suite(
         name,
         data.get("title", name),
@@ -128,6 +150,9 @@ def load(name: str) -> Suite:
         int(data.get("rounds", 5)),
         tuple(entries),
         tuple(further),
+        tuple(row for row in data.get("library", []) if _over_something(row)),
+        groups,
+        tuple(data["peers"]) if "peers" in data else None,
         bool(data.get("build", False)),
         data.get("packages", ""),
         data,
@@ -140,10 +165,28 @@ def _placed(word: str) -> str:
         word.replace("@bench@", str(home / "build" / "release" / "bench"))
         .replace("@build@", str(home / "build" / "release"))
         .replace("@data@", str(DATA))
+        .replace("@tree@", str(home))
+        .replace("@python@", sys.executable)
     )
 
 
-def _entry(suite: str, row: Mapping[str, Any]) -> Entry:
+def _over_something(row: Mapping[str, Any]) -> bool:
+    """Whether a library is put together from names when the suite runs (it may not be built or fetched yet)."""
+    return "engine" in row or "backend" in row
+
+
+def assembled(row: Mapping[str, Any]) -> Library:
+    """An engine over a backend, or that backend alone (a peer, or our own library with settings)."""
+    from . import engines
+
+    settings = {key: str(value) for key, value in row.get("settings", {}).items()}
+    if "engine" in row:
+        return engines.engine(row["engine"], row.get("backend", "glibc"), row["name"], settings)
+    below = engines.backend_file(row["backend"])
+    return Library(row["name"], (str(below),) if below else (), settings)
+
+
+def _entry(suite: str, row: Mapping[str, Any], groups: Mapping[str, Mapping[str, Any]]) -> Entry:
     if "name" not in row or not row.get("run"):
         raise ToolError(f"suite {suite}: a program needs a name and a command to run")
     unknown = set(row) - {
@@ -162,11 +205,17 @@ def _entry(suite: str, row: Mapping[str, Any]) -> Entry:
         "repeats",
         "values",
         "label",
+        "group",
+        "count",
     }
     if unknown:
         raise ToolError(f"suite {suite}, {row['name']}: unknown key {', '.join(sorted(unknown))}")
+    group = row.get("group", "")
+    if group and group not in groups:
+        raise ToolError(f"suite {suite}, {row['name']}: there is no group '{group}'")
     own = any("@bench@" in word for word in row["run"])
     command = tuple(_placed(word) for word in row["run"])
+    counted = (sys.executable, "-m", "sutler_tool.counted", "--", *command) if row.get("count") else command
     maker = row.get("input")
     if maker is not None and maker not in inputs.MAKERS:
         raise ToolError(f"suite {suite}, {row['name']}: no input is called {maker}")
@@ -181,14 +230,14 @@ def _entry(suite: str, row: Mapping[str, Any]) -> Entry:
     figure = row.get("figure", "ns_per_op" if own else "wall")
     job = Job(
         row["name"],
-        command,
+        counted,
         cwd=place,
         environment={k: str(v) for k, v in row.get("environment", {}).items()},
         outputs=outputs,
         hide_output=own or bool(row.get("hide_output", False)),
         prepare=prepare if swept else None,
     )
-    needs = (command[0],) + ((row["program"],) if "program" in row else ())
+    needs = (command[0],) + (("valgrind",) if row.get("count") else ()) + ((row["program"],) if "program" in row else ())
     return Entry(
         row["name"],
         job,
@@ -199,6 +248,8 @@ def _entry(suite: str, row: Mapping[str, Any]) -> Entry:
         int(row.get("repeats", REPEATS_WHEN_DISTURBED)),
         own or figure not in BUILT_IN,
         needs,
+        group=group,
+        under=tuple(groups[group].get("under", ())) if group else (),
     )
 
 

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Why: the manager's half of the lock-free bins (thesis 6.3, figure 6.15): refilling bins behind their last block, from the
+ * free list first and from the backend after, the bins that somebody waits on before all others; and giving freed blocks to
+ * the backend.
+ *
+ * fork: other threads may be anywhere in their pops and pushes, and the pages of one snapshot are not copied at one instant:
+ * a bin's head may be from before a pop and the block's link from after it.  So prepare takes every block out of the bins,
+ * as a popping thread would, into chains that only it can touch; the parent puts them back.  The child starts each bin anew
+ * with its lowest block, which only the paused manager writes, and puts its own copy of the chain back.  Lost in the child are
+ * blocks that other threads freed between prepare and fork, and those in the buffers of threads it does not have.
+ */
+#include "lock_free_bins.h"
+
+#define CALM_PASSES 16u /* refreshes without a miss before a bin shrinks by an eighth */
+#define POP_BATCH   64u
+
+static struct {
+    struct block *first, *last;
+    uint32_t count;
+} saved[LFB_BINS]; /* by a forking thread */
+
+static void bin_tell(struct bin *bin)
+{
+    STORE(&bin->filled, bin->filled + 1);
+    engine_wake(&bin->filled, &bin->waiters);
+}
+
+/* The free list's blocks, sorted into what they can serve. */
+static void collect_free_list(void)
+{
+    struct block *block = __atomic_exchange_n(&lfb_free_list, NULL, __ATOMIC_SEQ_CST);
+    while (block != NULL) {
+        struct block *next = block->next;
+        struct bin *bin = &lfb_bins[lfb_bin_for_block(block, backend.usable(block))];
+        STORE_RELAXED(&block->next, bin->recycled);
+        bin->recycled = block;
+        block = next;
+    }
+}
+
+/* thesis 6.3: from the free list if there is one, "only to be freed to the system and at once allocated again" otherwise. */
+static struct block *block_for(struct bin *bin)
+{
+    struct block *block = bin->recycled;
+    if (block == NULL)
+        return backend.malloc(lfb_block_bytes((unsigned)(bin - lfb_bins)));
+    bin->recycled = block->next;
+    return block;
+}
+
+/* Behind the last block, which nobody can pop; the new last one is not counted in its place. */
+static void bin_append(struct bin *bin, struct block *first, struct block *last, uint32_t count)
+{
+    STORE_RELAXED(&last->next, NULL);
+    if (bin->last == NULL) {
+        __atomic_store_n(&bin->first, first, __ATOMIC_SEQ_CST); /* from here on others may push */
+        count--;
+    } else {
+        STORE(&bin->last->next, first);
+    }
+    bin->last = last;
+    __atomic_fetch_add(&bin->added, count, __ATOMIC_SEQ_CST);
+}
+
+/* One block at once for whoever waits; the rest of the refill follows.  (app. E: a missed bin is served between any two
+ * steps of other work.) */
+static void serve_miss(unsigned index)
+{
+    struct bin *bin = &lfb_bins[index];
+    bin->misses++;
+    if (bin_available(bin) <= 0) {
+        struct block *lowest = bin->last == NULL ? block_for(bin) : NULL;
+        struct block *block = block_for(bin);
+        if (block == NULL || (bin->last == NULL && lowest == NULL)) {
+            struct block *unused = block != NULL ? block : lowest;
+            if (unused != NULL) {
+                unused->next = bin->recycled;
+                bin->recycled = unused;
+            }
+            STORE(&bin->failed, bin->failed + 1);
+        } else {
+            if (lowest != NULL)
+                bin_append(bin, lowest, lowest, 1);
+            bin_push(bin, block, block, 1);
+        }
+    }
+    bin_tell(bin);
+}
+
+static uint32_t serve_misses(void)
+{
+    uint32_t all = 0;
+    uint32_t missed;
+    while (UNLIKELY(LOAD(&lfb_missed) != 0) && (missed = __atomic_exchange_n(&lfb_missed, 0, __ATOMIC_SEQ_CST)) != 0) {
+        all |= missed;
+        for (; missed != 0; missed &= missed - 1)
+            serve_miss((unsigned)__builtin_ctz(missed));
+    }
+    return all;
+}
+
+/* thesis 6.2, 6.3: a bin under half of its size is filled to half. */
+static void refill(unsigned index)
+{
+    struct bin *bin = &lfb_bins[index];
+    int64_t available = bin_available(bin);
+    int64_t missing = (int64_t)(LOAD_RELAXED(&bin->size) + 1) / 2 - (available > 0 ? available : 0);
+    if (missing <= 0)
+        return;
+    struct block *first = NULL, *last = NULL;
+    uint32_t count = 0;
+    for (int64_t i = bin->last == NULL ? -1 : 0; i < missing; i++) {
+        struct block *block = block_for(bin);
+        if (block == NULL)
+            break;
+        if (last != NULL)
+            STORE_RELAXED(&last->next, block);
+        else
+            first = block;
+        last = block;
+        count++;
+        serve_misses();
+    }
+    if (count > 0)
+        bin_append(bin, first, last, count);
+    bin_tell(bin);
+}
+
+/* chapter 10: a bin that no request missed for some time gives an eighth of its size back. */
+static void shrink(unsigned index)
+{
+    struct bin *bin = &lfb_bins[index];
+    bin->calm_passes = bin->misses == 0 ? bin->calm_passes + 1 : 0;
+    bin->misses = 0;
+    uint32_t size = LOAD_RELAXED(&bin->size);
+    if (bin->calm_passes < CALM_PASSES || size == 0)
+        return;
+    bin->calm_passes = 0;
+    __atomic_fetch_sub(&bin->size, size / 8 + 1, __ATOMIC_RELAXED);
+    size -= size / 8 + 1;
+    for (int64_t excess = bin_available(bin) - size; excess > 0; excess--) {
+        if (bin_reserve(bin, 1) == 0)
+            break;
+        struct block *block = bin_pop(bin, 1);
+        STORE_RELAXED(&block->next, bin->recycled);
+        bin->recycled = block;
+    }
+}
+
+/* Gives back what no bin needs.  A bin that never comes to rest while we look keeps its blocks for the next time. */
+static void retire(unsigned index)
+{
+    struct bin *bin = &lfb_bins[index];
+    unsigned turn = 0;
+    if (bin->recycled == NULL)
+        return;
+    while (!bin_is_quiet(bin)) { /* 2. in lock_free_bins.c */
+        if (turn > engine_spins + 10)
+            return;
+        serve_misses();
+        engine_relax(&turn);
+    }
+    struct block *block = bin->recycled;
+    bin->recycled = NULL;
+    while (block != NULL) {
+        struct block *next = block->next;
+        backend.free(block);
+        block = next;
+        serve_misses();
+    }
+}
+
+static void refill_all(void)
+{
+    collect_free_list();
+    for (unsigned i = 0; i < LFB_BINS; i++) {
+        if (lfb_options.shrink)
+            shrink(i);
+        refill(i);
+        manager_checkpoint();
+    }
+}
+
+static void retire_all(void)
+{
+    collect_free_list();
+    for (unsigned i = 0; i < LFB_BINS; i++) {
+        refill(i);
+        retire(i);
+        manager_checkpoint();
+    }
+}
+
+static bool anything_wanted(void)
+{
+    return LOAD(&lfb_missed) != 0 || LOAD(&lfb_refresh_wanted) != 0 || LOAD(&lfb_free_wanted) != 0;
+}
+
+static bool take_wish(uint32_t *wish)
+{
+    if (LOAD(wish) == 0)
+        return false;
+    STORE(wish, 0);
+    FENCE(); /* a wish from here on is seen next time; what made this one is seen now */
+    return true;
+}
+
+void lfb_manage(void)
+{
+    manager_begin();
+    for (;;) {
+        manager_checkpoint();
+        uint32_t missed = serve_misses();
+        if (missed != 0) {
+            for (; missed != 0; missed &= missed - 1)
+                refill((unsigned)__builtin_ctz(missed));
+        } else if (take_wish(&lfb_refresh_wanted)) {
+            refill_all();
+        } else if (take_wish(&lfb_free_wanted)) {
+            retire_all();
+        } else if (!manager_sleep(anything_wanted)) {
+            break;
+        }
+    }
+    manager_end();
+}
+
+/* --------------------------------------------------------------------------------------------------------------- fork */
+
+static void save(unsigned index)
+{
+    struct bin *bin = &lfb_bins[index];
+    int64_t limit = bin_available(bin); /* others may free faster than we take */
+    uint32_t got;
+    saved[index].first = saved[index].last = NULL;
+    saved[index].count = 0;
+    while (saved[index].count < limit && (got = bin_reserve(bin, POP_BATCH)) > 0) {
+        struct block *first = bin_pop(bin, got);
+        struct block *last = first;
+        for (uint32_t i = 1; i < got; i++)
+            last = last->next;
+        STORE_RELAXED(&last->next, saved[index].first);
+        if (saved[index].last == NULL)
+            saved[index].last = last;
+        saved[index].first = first;
+        saved[index].count += got;
+    }
+}
+
+static void put_back(unsigned index)
+{
+    if (saved[index].count > 0)
+        bin_push(&lfb_bins[index], saved[index].first, saved[index].last, saved[index].count);
+}
+
+void lfb_fork_prepare(void)
+{
+    manager_pause();
+    collect_free_list();
+    for (unsigned i = 0; i < LFB_BINS; i++)
+        save(i);
+}
+
+void lfb_fork_parent(void)
+{
+    for (unsigned i = 0; i < LFB_BINS; i++)
+        put_back(i);
+    manager_resume();
+}
+
+void lfb_fork_child(void)
+{
+    lfb_free_list = NULL;
+    lfb_missed = 0;
+    for (unsigned i = 0; i < LFB_BINS; i++) {
+        struct bin *bin = &lfb_bins[i];
+        bin->first = bin->last;
+        if (bin->last != NULL)
+            bin->last->next = NULL;
+        bin->pops = bin->reserved = bin->added = 0;
+        bin->waiters = 0;
+        put_back(i);
+    }
+}
