@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "core/core.h"
-#include "core/snapshot.h"
+#include "core/summary.h"
+#include "manager/snapshot.h"
 #include "heap/purge.h"
 #include "manager/manager.h"
 #include "options/options.h"
@@ -82,5 +83,5 @@ int sutler_stats_get(struct sutler_stats *stats, size_t size)
 
 void sutler_stats_print(int fd, bool json)
 {
-    snapshot_write(fd, json);
+    summary_write(fd, json);
 }

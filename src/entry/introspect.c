@@ -11,7 +11,8 @@
 #include <stdio.h>
 
 #include "core/core.h"
-#include "core/snapshot.h"
+#include "core/summary.h"
+#include "manager/snapshot.h"
 #include "heap/large.h"
 #include "os/line.h"
 
@@ -130,7 +131,7 @@ EXPORT struct mallinfo mallinfo(void)
 
 EXPORT void malloc_stats(void)
 {
-    snapshot_write(2, false);
+    summary_write(2, false);
 }
 
 EXPORT int malloc_info(int options, FILE *file)

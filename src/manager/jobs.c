@@ -6,6 +6,7 @@
 static const struct job job[] = {
     {"provision", job_on_demand, 1 * MS, 20 * MS, provision_run},
     {"reclaim", job_on_clock, 400 * MS, UINT64_MAX, reclaim_run},
+    {"report", job_on_clock, 1000 * MS, UINT64_MAX, report_run},
 };
 
 #define NOT_DUE UINT64_MAX

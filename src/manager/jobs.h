@@ -31,5 +31,6 @@ void jobs_rouse(enum job_trigger trigger, uint64_t now_ns);
 
 bool reclaim_run(uint64_t budget_ns);
 bool provision_run(uint64_t budget_ns);
+bool report_run(uint64_t budget_ns);
 
 #endif

@@ -7,6 +7,7 @@
 #include "manager/clone.h"
 #include "manager/jobs.h"
 #include "manager/notice.h"
+#include "manager/report.h"
 #include "options/options.h"
 #include "os/os.h"
 #include "rcs/hot.h"
@@ -67,6 +68,7 @@ static void run(void)
     os_thread_settle("sutler-manager");
     if (option_get(option_manager) != manager_on && os_cpu_quota_percent() < 200)
         return atomic_store(&manager_state, manager_forbidden); /* its time would be the program's */
+    report_open();
     uint64_t next = UINT64_MAX;
     while (!atomic_load(&stop)) {
         uint64_t now = os_now_ns();
@@ -78,6 +80,7 @@ static void run(void)
         atomic_store_explicit(&cpu_us, os_thread_cpu_us(), memory_order_relaxed);
         sleep_until(next);
     }
+    report_close();
 }
 
 /* ---- starting and stopping; `control` is held ---- */
@@ -186,6 +189,7 @@ void manager_fork_parent(void)
 void manager_fork_child(void)
 {
     lock_reset(&purge_lock);
+    report_forget();
     atomic_store(&tid, 0);
     uint32_t state = atomic_load(&manager_state);
     if (state == manager_busy || state == manager_asleep)

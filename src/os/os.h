@@ -63,6 +63,10 @@ bool os_wipe_on_fork(void *address, size_t size);
 size_t os_memory_headroom(void);
 unsigned os_cpu_quota_percent(void);
 
+/* Zeroed memory behind a file of this name in the caller's file descriptor table, for other processes to map; a forked
+ * child has not got it.  NULL if there can be none.  The descriptor stays open. */
+void *os_shared_page(const char *name, size_t size);
+
 /* Resident memory of the process in bytes, or 0 if /proc is not to be read. */
 size_t os_resident_bytes(void);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <fcntl.h>
+#include <linux/memfd.h>
 #include <linux/mman.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -131,6 +132,23 @@ void os_advise_huge(void *address, size_t size)
 bool os_wipe_on_fork(void *address, size_t size)
 {
     return !sys_failed(sys_call(SYS_madvise, (long)address, (long)size, MADV_WIPEONFORK, 0, 0, 0));
+}
+
+void *os_shared_page(const char *name, size_t size)
+{
+    long fd = sys_call(SYS_memfd_create, (long)name, MFD_CLOEXEC, 0, 0, 0, 0);
+    if (sys_failed(fd))
+        return NULL;
+    size = align_up(size, os_page_bytes);
+    long at = sys_call(SYS_ftruncate, fd, (long)size, 0, 0, 0, 0);
+    if (!sys_failed(at))
+        at = sys_call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (sys_failed(at)) {
+        sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+        return NULL;
+    }
+    sys_call(SYS_madvise, at, (long)size, MADV_DONTFORK, 0, 0, 0);
+    return (void *)at;
 }
 
 size_t os_resident_bytes(void)

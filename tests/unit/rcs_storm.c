@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
-#include "core/snapshot.h"
+#include "manager/snapshot.h"
 #include "heap/purge.h"
 #include "inspect.h"
 #include "os/os.h"

@@ -243,6 +243,18 @@ def doctor(
     raise typer.Exit(run(console, target or [], library))
 
 
+@app.command()
+def stats(
+    pid: int = typer.Argument(..., metavar="PID"),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+    watch: float = typer.Option(0.0, "--watch", metavar="SECONDS", help="Go on, this often."),
+) -> None:
+    """The heap of a running process, without stopping or asking it."""
+    from .live import stats as run
+
+    raise typer.Exit(run(console, pid, as_json, watch))
+
+
 def main() -> None:
     try:
         sys.exit(app(prog_name="sutler", standalone_mode=False) or 0)

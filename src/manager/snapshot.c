@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/snapshot.h"
+#include "manager/snapshot.h"
 
-#include "core/core.h"
+#include "heap/heap.h"
 #include "heap/large.h"
 #include "heap/reserve.h"
 #include "heap/span.h"
 #include "manager/manager.h"
-#include "options/options.h"
-#include "os/os.h"
-#include "stats/stats.h"
 
 static void add_superblock(struct sutler_stats *stats, const struct superblock *s)
 {
@@ -24,7 +21,7 @@ static void add_superblock(struct sutler_stats *stats, const struct superblock *
 void snapshot_take(struct sutler_stats *stats)
 {
     *stats = (struct sutler_stats){.size = sizeof *stats};
-    if (!core_ready())
+    if (hot.descriptors == NULL)
         return;
     for (uint32_t slice = 0; window_contains(slice_address(slice)); slice++) {
         const struct superblock *s = descriptor_of_slice(slice);
@@ -58,41 +55,4 @@ void snapshot_take(struct sutler_stats *stats)
         stats->refills += h->refills;
         stats->remote_frees += h->remote_frees;
     }
-}
-
-void snapshot_write(int fd, bool json)
-{
-    static const char *const mode_name[] = {[sync_rcs] = "rcs", [sync_cpu] = "cpu", [sync_thread] = "thread"};
-    static const char *const verdict_text[] = {
-        [rcs_usable] = "restartable sections in use",
-        [rcs_not_asked] = "as SUTLER_SYNC asks",
-        [rcs_no_libc] = "libc registers no rseq area",
-        [rcs_no_membarrier] = "the kernel has no rseq fence, or forbids it",
-        [rcs_selftest_failed] = "the self-test of the sections failed",
-    };
-    struct sutler_stats stats;
-    snapshot_take(&stats);
-    const struct stats_fact facts[] = {
-        {"version", sutler_version()},
-        {"sync", mode_name[sync_mode]},
-        {"sync_reason", verdict_text[rcs_verdict]},
-    };
-    stats_write(fd, json, &stats, facts, ARRAY_LEN(facts));
-}
-
-/* Programs that check their output at exit (coreutils) close standard error before destructors run: the report has a
- * descriptor of its own. */
-static int report_fd = 2;
-
-static __attribute__((constructor(102))) void keep_standard_error(void)
-{
-    if (option_get(option_stats) != stats_off)
-        report_fd = os_keep_fd(2);
-}
-
-static __attribute__((destructor)) void report_at_exit(void)
-{
-    unsigned choice = option_get(option_stats);
-    if (choice != stats_off)
-        snapshot_write(report_fd, choice == stats_json);
 }

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/summary.h"
+
+#include "core/core.h"
+#include "manager/snapshot.h"
+#include "options/options.h"
+#include "os/os.h"
+#include "rcs/rcs.h"
+#include "stats/stats.h"
+
+void summary_write(int fd, bool json)
+{
+    static const char *const mode_name[] = {[sync_rcs] = "rcs", [sync_cpu] = "cpu", [sync_thread] = "thread"};
+    static const char *const verdict_text[] = {
+        [rcs_usable] = "restartable sections in use",
+        [rcs_not_asked] = "as SUTLER_SYNC asks",
+        [rcs_no_libc] = "libc registers no rseq area",
+        [rcs_no_membarrier] = "the kernel has no rseq fence, or forbids it",
+        [rcs_selftest_failed] = "the self-test of the sections failed",
+    };
+    core_ready();
+    struct sutler_stats stats;
+    snapshot_take(&stats);
+    const struct stats_fact facts[] = {
+        {"version", sutler_version()},
+        {"sync", mode_name[sync_mode]},
+        {"sync_reason", verdict_text[rcs_verdict]},
+    };
+    stats_write(fd, json, &stats, facts, ARRAY_LEN(facts));
+}
+
+/* Programs that check their output at exit (coreutils) close standard error before destructors run: the report has a
+ * descriptor of its own. */
+static int report_fd = 2;
+
+static __attribute__((constructor(102))) void keep_standard_error(void)
+{
+    if (option_get(option_stats) != stats_off)
+        report_fd = os_keep_fd(2);
+}
+
+static __attribute__((destructor)) void report_at_exit(void)
+{
+    unsigned choice = option_get(option_stats);
+    if (choice != stats_off)
+        summary_write(report_fd, choice == stats_json);
+}

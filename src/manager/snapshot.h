@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Counting the heap by walking its descriptors: nothing is counted on the fast paths.
+ */
+#ifndef SUTLER_MANAGER_SNAPSHOT_H
+#define SUTLER_MANAGER_SNAPSHOT_H
+
+#include "sutler/sutler.h"
+
+/* Takes no lock; other threads go on, so figures can be apart by what was in flight.  All zero before the first
+ * allocation. */
+void snapshot_take(struct sutler_stats *stats);
+
+#endif
