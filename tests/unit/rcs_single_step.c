@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
  * A debugger that single-steps: every section is aborted every time it is tried.  Whatever the allocator does must come
- * to an end all the same, because after a bounded number of aborts it takes a way without sections, and the heap must be
- * whole afterwards.
+ * to an end all the same, because after a bounded number of aborts it takes a way without sections, and the heap must
+ * be whole afterwards.
  */
 #include "step.h"
 
 #include "unit.h"
 
-int main(void)
+int main(int argc, char **argv)
 {
     unit_print_mode();
     unit_watchdog(600);
     unit_needs_rcs();
+    unsigned every = (unsigned)unit_option(argc, argv, "--every", 1);
     step_start();
-    for (unsigned scene = 0; scene < step_scene_count; scene++) {
+    for (unsigned scene = 0; scene < step_scene_count; scene += every) {
         struct step_path straight = step_through(scene, false);
         unsigned length = straight.length;
         struct step_path path = step_through(scene, true);
