@@ -41,6 +41,9 @@ extern const struct step_scene step_scene[];
 extern const struct step_intruder step_intruder[];
 extern const unsigned step_scene_count, step_intruder_count;
 
+/* In thread A, before it performs: what there is now may grow by a few superblocks only. */
+void step_is_set(void);
+
 /* Both are done: all blocks are sound, none is doubled, none lost.  Then frees everything for the next round. */
 void step_verify(void);
 

@@ -71,6 +71,7 @@ static void *thread_a(void *unused)
         const struct step_scene *scene = &step_scene[control->scene];
         bool without = control->without_rseq && sync_mode == sync_rcs;
         scene->set();
+        step_is_set();
         if (without)
             rseq_leave();
         control->phase = phase_set;

@@ -250,6 +250,13 @@ static void take_small(void)
     take(&pool_a, SMALL);
 }
 
+/* Interrupted each time, they must not need a superblock each. */
+static void take_several(void)
+{
+    for (unsigned n = 0; n < 12; n++)
+        take(&pool_a, SMALL);
+}
+
 static void take_medium(void)
 {
     take(&pool_a, MEDIUM);
@@ -299,6 +306,7 @@ const struct step_scene step_scene[] = {
     {"malloc: remote frees", set_remote, take_small, false, true},
     {"malloc: a listed superblock", set_listed, take_small, false, true},
     {"malloc: a fresh superblock", set_full, take_small, false, true},
+    {"malloc: several from a fresh superblock", set_full, take_several, false, true},
     {"malloc: a fresh superblock, larger class", set_full_medium, take_medium, false, true},
     {"malloc: from the global heap", set_global, take_small, false, true},
     {"malloc: from a quiet heap", set_quiet_neighbour, take_small, false, true},
