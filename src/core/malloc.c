@@ -19,8 +19,9 @@
 #include "manager/notice.h"
 #include "os/os.h"
 
-/* Rounds of refilling and popping before sections are given up on. */
-#define TRIES_MAX 32
+/* Rounds of refilling and popping before sections are given up on: each fails by chance only if the thread is moved or
+ * interrupted within it, or others of its cid take all that was found. */
+#define TRIES_MAX 8
 /* Looks into other heaps before giving up; their locks may be held. */
 #define SCRAPES_MAX 8
 
@@ -62,6 +63,8 @@ static void *take_by_section(unsigned c)
         lock_release(&h->lock);
         if (refill == refill_no_memory)
             return NULL;
+        if (unlikely(refill == refill_aborted))
+            break;
         void *block = hot_pop(c);
         if (block != NULL)
             return block;

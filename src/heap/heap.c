@@ -19,8 +19,9 @@ struct heap *heap_list[HEAPS_MAX];
 _Atomic unsigned heap_total;
 struct lock binding_lock = LOCK_FREE;
 
-/* Sections that abort this often in a row are being aborted by something, not by chance. */
-#define ABORTS_MAX 16
+/* Sections that abort this often in a row are being aborted by something, not by chance: a section takes a few
+ * nanoseconds, and a thread is interrupted a few thousand times a second at most. */
+#define ABORTS_MAX 8
 
 enum rcs_result heap_commit(struct heap *h, const struct superblock *s, const uint64_t *probe, uint64_t expected,
                             uint64_t *target, uint64_t value)
@@ -132,26 +133,29 @@ static bool has_room(const struct superblock *s)
     return superblock_word(s) != 0 || s->uncarved != 0 || word_count(atomic_load(&s->x_remote)) != 0;
 }
 
-struct superblock *heap_take_fullest(struct heap *h, unsigned c)
+struct superblock *heap_find_fullest(const struct heap *h, unsigned c)
 {
     const struct class_lists *lists = &h->class[c];
     for (enum group g = group_eighth; g <= group_empty; g++)
-        if (lists->head[g] != 0) {
-            struct superblock *s = descriptor_of_slice(lists->head[g] - 1);
-            heap_list_remove(h, s);
-            return s;
-        }
+        if (lists->head[g] != 0)
+            return descriptor_of_slice(lists->head[g] - 1);
     const int look = 8;
     uint32_t at = lists->head[group_nearly_full] - 1;
     for (int i = 0; i < look && at != SLICE_NONE; i++) {
         struct superblock *s = descriptor_of_slice(at);
         at = s->next;
-        if (has_room(s)) {
-            heap_list_remove(h, s);
+        if (has_room(s))
             return s;
-        }
     }
     return NULL;
+}
+
+struct superblock *heap_take_fullest(struct heap *h, unsigned c)
+{
+    struct superblock *s = heap_find_fullest(h, c);
+    if (s != NULL)
+        heap_list_remove(h, s);
+    return s;
 }
 
 /* ---- mailbox ---- */

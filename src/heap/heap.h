@@ -67,8 +67,10 @@ enum rcs_result heap_commit(struct heap *h, const struct superblock *s, const ui
 /* ---- lists ---- */
 void heap_list_insert(struct heap *h, struct superblock *s, enum group group);
 void heap_list_remove(struct heap *h, struct superblock *s);
-/* Takes the first superblock of class `c` whose group is neither full nor empty, fullest first; else an empty one; else
+/* The first superblock of class `c` whose group is neither full nor empty, fullest first; else an empty one; else
  * one of the nearly full that has room; NULL if there is none. */
+struct superblock *heap_find_fullest(const struct heap *h, unsigned c);
+/* The same, off its list. */
 struct superblock *heap_take_fullest(struct heap *h, unsigned c);
 
 /* Unlinks a superblock of `h`, active or listed, and takes its owner away; after an rcs_fence() it is exclusive. */
@@ -92,10 +94,12 @@ void heap_settle_posted(struct heap *h, struct superblock *s);
 enum rcs_result heap_collect(struct heap *h, struct superblock *s);
 
 /* ---- refill (refill.c) ---- */
-enum refill { refill_ready, refill_again, refill_no_memory };
-/* Gives class `c` an active superblock with a free block.  refill_again: interrupted, the caller's cid may have changed. */
+enum refill { refill_ready, refill_moved, refill_aborted, refill_no_memory };
+/* Gives class `c` an active superblock with a free block.  refill_moved: the caller's cid may have changed, start over.
+ * refill_aborted: something aborts every section, and starting over would not help. */
 enum refill heap_refill(struct heap *h, unsigned c);
-/* Takes one block without any section, however often sections abort: for debuggers that step through them. */
+/* Takes one block without any section, however often sections abort: for debuggers that step through them.  It comes
+ * from the same superblock every time, so a program stepped from end to end does not grow by one a malloc. */
 void *heap_take_exclusive(struct heap *h, unsigned c);
 /* An exclusive superblock of class `c` with room, from the global heap, a quiet heap or fresh memory; or NULL. */
 struct superblock *heap_acquire(struct heap *h, unsigned c);

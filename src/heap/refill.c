@@ -12,7 +12,12 @@
 
 #define DENSE_BYTES_MAX 8192u
 
-enum restocked { restocked, exhausted, interrupted };
+enum restocked { restocked, exhausted, moved, aborted };
+
+static enum refill refill_failed(enum rcs_result result)
+{
+    return result == rcs_aborted ? refill_aborted : refill_moved;
+}
 
 /* Gives `s`, of heap `h`, a free block.  `eager`: it follows one that was used up. */
 static enum restocked restock(struct heap *h, struct superblock *s, bool eager)
@@ -36,7 +41,9 @@ static enum restocked restock(struct heap *h, struct superblock *s, bool eager)
         if (result != rcs_done)
             superblock_discount_carving(s, carving);
     }
-    return result == rcs_done || result == rcs_changed ? restocked : interrupted;
+    if (result == rcs_done || result == rcs_changed)
+        return restocked;
+    return result == rcs_aborted ? aborted : moved;
 }
 
 static enum rcs_result silence(struct heap *h, struct superblock *s)
@@ -107,48 +114,81 @@ enum refill heap_refill(struct heap *h, unsigned c)
     struct superblock *old = h->active[c];
     h->refills++;
     if (unlikely(is_suspect(superblock_word(old)))) {
-        if (inspect(h, c, old) != rcs_done)
-            return refill_again;
+        enum rcs_result inspected = inspect(h, c, old);
+        if (inspected != rcs_done)
+            return refill_failed(inspected);
         old = h->active[c];
     }
     if (old != &empty_superblock) {
         enum restocked r = restock(h, old, false);
         if (r != exhausted)
-            return r == restocked ? refill_ready : refill_again;
+            return r == restocked ? refill_ready : r == aborted ? refill_aborted : refill_moved;
     }
     heap_drain(h);
-    struct superblock *s = heap_take_fullest(h, c);
+    struct superblock *s = heap_find_fullest(h, c);
     if (s == NULL)
         s = heap_acquire(h, c);
     if (s == NULL)
         return refill_no_memory;
-    if (silence(h, s) != rcs_done || restock(h, s, old != &empty_superblock) != restocked) {
+    enum rcs_result result = silence(h, s);
+    if (result != rcs_done)
+        return refill_failed(result); /* still listed, still armed: nothing has happened */
+    if (s->group != group_none)
+        heap_list_remove(h, s);
+    enum restocked r = restock(h, s, old != &empty_superblock);
+    if (r != restocked) {
         if (superblock_is_exclusive(s))
             heap_settle(h, s);
         else
             heap_post(h, s);
-        return refill_again;
+        return r == aborted ? refill_aborted : refill_moved;
     }
     __atomic_store_n(&s->owner, h, __ATOMIC_RELEASE);
-    if (activate(h, c, old, s) != rcs_done) {
+    result = activate(h, c, old, s);
+    if (result != rcs_done) {
         heap_post(h, s);
-        return refill_again;
+        return refill_failed(result);
     }
     if (old != &empty_superblock)
         heap_settle(h, old);
     return refill_ready;
 }
 
-void *heap_take_exclusive(struct heap *h, unsigned c)
+/* A listed superblock of the caller's own heap, made exclusive by a fence as if it were another's. */
+static struct superblock *take_own(struct heap *h, unsigned c)
 {
-    struct superblock *s = heap_acquire(h, c);
+    struct superblock *s = heap_find_fullest(h, c);
     if (s == NULL)
         return NULL;
+    heap_take_offline(h, s);
+    if (rcs_fence())
+        return s;
+    heap_undo_offline(h, s);
+    return NULL;
+}
+
+/* A block of an exclusive superblock, which becomes h's; NULL if all that was free is damaged. */
+static void *take_from(struct heap *h, struct superblock *s)
+{
     void *block = NULL;
     if (heap_collect(h, s) == rcs_done && restock(h, s, false) == restocked) {
+        const char *damage = is_suspect(s->word) ? superblock_check_list(s, s->word) : NULL;
+        if (damage != NULL) {
+            superblock_quarantine(s, "malloc", damage);
+            return NULL;
+        }
         block = word_block(s->word);
         s->word = *link_of(block);
     }
     heap_settle(h, s);
+    return block;
+}
+
+void *heap_take_exclusive(struct heap *h, unsigned c)
+{
+    struct superblock *s = take_own(h, c);
+    void *block = s != NULL ? take_from(h, s) : NULL;
+    if (block == NULL && (s = heap_acquire(h, c)) != NULL)
+        block = take_from(h, s);
     return block;
 }

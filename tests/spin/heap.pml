@@ -277,8 +277,8 @@ inline refill(h)
     :: else ->
         drain(h);
         if
-        :: atomic { owner[0] == h && group[0] != UNLISTED && (word[0] != 0 || x_remote[0] != 0) -> s = 0 }; take_off_list(h, 0)
-        :: atomic { owner[1] == h && group[1] != UNLISTED && (word[1] != 0 || x_remote[1] != 0) -> s = 1 }; take_off_list(h, 1)
+        :: atomic { owner[0] == h && group[0] != UNLISTED && (word[0] != 0 || x_remote[0] != 0) -> s = 0 }
+        :: atomic { owner[1] == h && group[1] != UNLISTED && (word[1] != 0 || x_remote[1] != 0) -> s = 1 }
         /* fresh memory: exclusive to whoever takes it from the span lists */
         :: atomic { owner[0] == NO_HEAP && uncarved[0] -> s = 0; owner[0] = h }
         :: atomic { owner[1] == NO_HEAP && uncarved[1] -> s = 1; owner[1] = h }
@@ -302,7 +302,12 @@ inline refill(h)
             result = DONE;
 #endif
             if
-            :: result == DONE -> restock(h, s)
+            :: result == DONE ->
+                if
+                :: group[s] != UNLISTED -> take_off_list(h, s)
+                :: else
+                fi;
+                restock(h, s)
             :: else
             fi;
             if
@@ -316,7 +321,8 @@ inline refill(h)
                 :: old != EMPTY_SUPERBLOCK -> settle(h, old)
                 :: else
                 fi
-            :: else ->
+            :: result != DONE && group[s] != UNLISTED /* nothing has happened to it: it stays where it is */
+            :: result != DONE && group[s] == UNLISTED ->
 #ifndef NO_POST
                 post(h, s)
 #else

@@ -59,10 +59,16 @@ static void a_handler_allocates(void)
     static void *held[5000];
     unsigned n = use_up(c, held, ARRAY_LEN(held));
     interrupt_slow_path();
-    char *a = malloc(1000), *b = calloc(10, 100), *d = aligned_alloc(512, 4000), *e = malloc(70000);
-    EXPECT(a != NULL && b != NULL && d != NULL && e != NULL);
+    char *a = malloc(1000), *b = calloc(10, 100), *d = NULL, *e = malloc(70000);
+    EXPECT(a != NULL && b != NULL && e != NULL);
     EXPECT(is_emergency(a) && is_emergency(b) && is_emergency(e));
-    EXPECT((uintptr_t)d % 512 == 0 && (uintptr_t)a % BLOCK_ALIGNMENT == 0);
+    EXPECT((uintptr_t)a % BLOCK_ALIGNMENT == 0);
+    for (size_t alignment = 32; alignment <= 4096; alignment *= 2) { /* whichever way it is served */
+        EXPECT((d = aligned_alloc(alignment, 4000)) != NULL);
+        EXPECT_MSG((uintptr_t)d % alignment == 0, "block %p is not aligned to %zu", (void *)d, alignment);
+        if (alignment < 4096)
+            free(d);
+    }
     EXPECT(malloc_usable_size(a) >= 1000 && malloc_usable_size(b) >= 1000 && malloc_usable_size(e) >= 70000);
     for (int i = 0; i < 1000; i++)
         EXPECT_EQ(b[i], 0);

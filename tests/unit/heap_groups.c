@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * A superblock's way through the fullness groups.  Settled with any number of blocks in use it must be listed in the
- * group of that number, with notify_at at exactly the count where the next group begins; walked up by free() one block at
- * a time it must be in the right group after every single free; and whatever malloc and free do to a heap, retiring and
- * activating superblocks as they go, the lists must tell the truth at any moment.
+ * group of that number, with notify_at at exactly the count where the next group begins; walked up by free() one block
+ * at a time it must be in the right group after every single free; and whatever malloc and free do to a heap, retiring
+ * and activating superblocks as they go, the lists must tell the truth at any moment.
  */
 #include "inspect.h"
 #include "unit.h"

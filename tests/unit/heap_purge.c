@@ -31,7 +31,8 @@ static void fill(void *block, size_t size, uint64_t key)
 static void expect_filled(const void *block, size_t size, uint64_t key)
 {
     for (size_t i = 0; i + 8 <= size; i += 8)
-        EXPECT_MSG(*(const uint64_t *)((const char *)block + i) == key + i, "a block of %zu bytes lost byte %zu", size, i);
+        EXPECT_MSG(*(const uint64_t *)((const char *)block + i) == key + i, "a block of %zu bytes lost byte %zu", size,
+                   i);
 }
 
 static void everything_free_goes_back(size_t size, unsigned keep_every)
@@ -114,7 +115,7 @@ static void the_clock_spares_what_changes(void)
 /* ---- with others at work ---- */
 
 #define WORKERS 3
-#define SLOTS 512
+#define SLOTS   512
 static const size_t sizes[] = {24, 100, 480, 1100, 3000, 9000, 40000, 130000};
 static _Atomic bool stop;
 static _Atomic uint64_t operations;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Mailboxes: a superblock that needs settling is posted by anyone, settled once by its owner, forwarded if it has moved,
- * and forgotten if it has gone.  However often it is posted it is in at most one mailbox, and a post that comes while the
- * mailbox is being emptied is not lost.
+ * Mailboxes: a superblock that needs settling is posted by anyone, settled once by its owner, forwarded if it has
+ * moved, and forgotten if it has gone.  However often it is posted it is in at most one mailbox, and a post that comes
+ * while the mailbox is being emptied is not lost.
  */
 #include <pthread.h>
 #include <sched.h>

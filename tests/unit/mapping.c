@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The registry of mappings: thousands at once, taken, resized, freed and looked up in random order against a reference
- * table, small ones so that the numbers can be large.  A lookup never finds what is not the start of a block, a freed one
- * is freed once, what is claimed to be zero is, and what is kept for reuse stays within its bound.
+ * table, small ones so that the numbers can be large.  A lookup never finds what is not the start of a block, a freed
+ * one is freed once, what is claimed to be zero is, and what is kept for reuse stays within its bound.
  */
 #include "heap/mapping.h"
 

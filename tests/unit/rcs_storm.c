@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * One size class in a storm: more threads than cpus, moved from cpu to cpu, hit by a timer signal whose handler also
- * allocates, giving up the cpu at random, handing blocks to each other, and (with --purge 1) with every superblock taken
- * offline again and again.  A side table holds a flag for every address a block may have: a block handed out twice is
- * found at that moment, not when its content breaks.  In the end every block must be back.
+ * allocates, giving up the cpu at random, handing blocks to each other, and (with --purge 1) with every superblock
+ * taken offline again and again.  A side table holds a flag for every address a block may have: a block handed out
+ * twice is found at that moment, not when its content breaks.  In the end every block must be back.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -17,8 +17,8 @@
 #include "unit.h"
 
 #define THREADS_MAX 64
-#define HELD_MAX 300
-#define SHARED 256
+#define HELD_MAX    300
+#define SHARED      256
 #define TABLE_BYTES ((size_t)1 << 32) /* of address space: covers 64 GiB of window */
 
 #ifndef sigev_notify_thread_id
@@ -202,9 +202,11 @@ int main(int argc, char **argv)
     expect_heaps_sound();
     struct sutler_stats stats;
     snapshot_take(&stats);
-    unit_say("%llu operations, %llu signals (%llu in slow paths), %llu refills, %llu takeovers, %llu aborts seen, %llu purge passes\n",
-             (unsigned long long)operations, (unsigned long long)signals, (unsigned long long)emergencies, (unsigned long long)stats.refills,
-             (unsigned long long)stats.takeovers, (unsigned long long)stats.aborts, (unsigned long long)passes);
+    unit_say("%llu operations, %llu signals (%llu in slow paths), %llu refills, %llu takeovers, %llu aborts seen, %llu "
+             "purge passes\n",
+             (unsigned long long)operations, (unsigned long long)signals, (unsigned long long)emergencies,
+             (unsigned long long)stats.refills, (unsigned long long)stats.takeovers, (unsigned long long)stats.aborts,
+             (unsigned long long)passes);
     EXPECT(operations > 10000 && signals > 0);
     return 0;
 }

@@ -49,8 +49,8 @@ static void words_of_one_thread(void)
     test_superblock_drop(s);
 }
 
-/* heap_collect joins the chain to the list and then finds that it may not publish that: the thread was moved.  The chain
- * goes back as a list of its own, because a refill takes it for one (restock). */
+/* heap_collect joins the chain to the list and then finds that it may not publish that: the thread was moved.  The
+ * chain goes back as a list of its own, because a refill takes it for one (restock). */
 static void a_chain_that_was_joined_in_vain_is_whole_again(void)
 {
     struct superblock *s = test_superblock_new(14);

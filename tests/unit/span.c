@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Spans against a reference: a table with a word for every slice that says whose it is, and whether it was ever written.
- * After every step no two spans overlap, the counters are what the table says, and a span that claims to be zero is.
+ * Spans against a reference: a table with a word for every slice that says whose it is, and whether it was ever
+ * written. After every step no two spans overlap, the counters are what the table says, and a span that claims to be
+ * zero is.
  */
 #include "heap/span.h"
 
@@ -10,8 +11,9 @@
 #include "unit.h"
 
 #define SLICES_MAX 65536u /* 4 GiB of window: far more than these tests open */
-#define HELD_MAX 256
-#define OPEN_MAX 1200u /* slices in use at most: freed together, they exceed what the cache of large blocks may keep */
+#define HELD_MAX   256
+#define OPEN_MAX   1200u /* slices in use at most: freed together, they exceed what the cache of large blocks may keep \
+                          */
 
 struct held {
     uint32_t first;

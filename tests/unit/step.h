@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Stopping a thread at any instruction of the allocator, and letting another one (or a signal handler) loose on the same
- * heap meanwhile.
+ * Stopping a thread at any instruction of the allocator, and letting another one (or a signal handler) loose on the
+ * same heap meanwhile.
  *
  * The tracer forks a child with two threads on one cpu.  Thread A sets a scene and performs an operation; thread B, the
- * intruder, does what the scene's author feared.  All code of the two lives in step_cases.c and runs in the child; the
- * tracer (step_tracer.c) only starts, stops and resumes.  A and B tell it where they are by executing step_mark().
+ * intruder, does what the scene's author feared.  What the two do is in step_scenes.c and step_intruders.c and runs in
+ * the child; the tracer (step_tracer.c) only starts, stops and resumes.  A and B tell it where they are by executing
+ * step_mark().
  *
  * Single-stepping would not do to get a thread into a restartable section: every step is an interruption, and the
  * kernel restarts the section.  So the path is first recorded with the thread's rseq area unregistered, when sections
@@ -40,6 +41,9 @@ extern const struct step_scene step_scene[];
 extern const struct step_intruder step_intruder[];
 extern const unsigned step_scene_count, step_intruder_count;
 
+/* In thread A, before it performs: what there is now may grow by a few superblocks only. */
+void step_is_set(void);
+
 /* Both are done: all blocks are sound, none is doubled, none lost.  Then frees everything for the next round. */
 void step_verify(void);
 
@@ -54,7 +58,7 @@ struct step_path {
         uintptr_t address;
         bool in_section;
         bool is_first; /* the first time it comes to this address */
-    } *point;
+    } * point;
 };
 
 enum step_way { step_to_thread, step_to_handler };
@@ -67,8 +71,8 @@ void step_end(void);
  * time, else none is.  Returns the path it took through the program's own code. */
 struct step_path step_through(unsigned scene, bool registered);
 
-/* Thread A sets the scene, performs it up to point `k` of `path`, and stays there while `intruder` runs on thread B or in
- * a signal handler of A; then it goes on.  False if A never came there (its path can depend on the clock). */
+/* Thread A sets the scene, performs it up to point `k` of `path`, and stays there while `intruder` runs on thread B or
+ * in a signal handler of A; then it goes on.  False if A never came there (its path can depend on the clock). */
 bool step_stop_at(unsigned scene, const struct step_path *path, unsigned k, unsigned intruder, enum step_way way);
 
 /* How often thread B had to wait for a lock of the stopped thread A. */

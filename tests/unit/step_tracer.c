@@ -2,165 +2,24 @@
 #include "step.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 
 #include "os/os.h"
 #include "rcs/hot.h"
+#include "step_control.h"
 #include "unit.h"
 
 #define PATH_MAX_POINTS 4000000u
-#define STUCK_NS 20000000000ull /* no progress for this long is a deadlock */
+#define STUCK_NS        20000000000ull /* no progress for this long is a deadlock */
 
 extern const char __executable_start[], etext[];
-extern const ptrdiff_t __rseq_offset __attribute__((weak));
-extern const unsigned int __rseq_size __attribute__((weak));
-void step_mark(void);
-extern const char step_mark_after[];
-
-__asm__(".text\n"
-        ".globl step_mark, step_mark_after\n"
-        ".type step_mark, @function\n"
-        "step_mark:\n"
-        "	int3\n"
-        "step_mark_after:\n"
-        "	ret\n"
-        ".size step_mark, . - step_mark\n");
-
-enum job { job_intrude, job_verify };
-enum phase { phase_idle, phase_set, phase_performed }; /* the marks of thread A */
-
-/* Between tracer and child. */
-static struct control {
-    pid_t a, b;
-    uintptr_t rseq_of_a;
-    unsigned scene, intruder;
-    enum job job;
-    enum phase phase;
-    bool without_rseq, quit;
-} *volatile control;
 
 unsigned step_waits;
 static pid_t child;
-
-/* ---- the child ---- */
-
-static uint32_t *rseq_field(size_t offset)
-{
-    return (uint32_t *)((char *)__builtin_thread_pointer() + __rseq_offset + offset);
-}
-
-static long rseq_call(int flags)
-{
-    for (unsigned size = 32; size <= 256; size += 32) {
-        long result = syscall(SYS_rseq, rseq_field(0), size, flags, RSEQ_SIGNATURE);
-        if (result == 0 || errno != EINVAL)
-            return result;
-    }
-    return -1;
-}
-
-/* The thread goes on under the cid it has, and no section is ever aborted; the other threads stand still. */
-static void rseq_leave(void)
-{
-    uint32_t cpu = *rseq_field(RSEQ_CPU_ID), cid = *rseq_field(RSEQ_MM_CID);
-    const int unregister = 1;
-    EXPECT_MSG(rseq_call(unregister) == 0, "cannot unregister rseq (errno %d)", errno);
-    *rseq_field(RSEQ_CPU_ID) = cpu;
-    *rseq_field(RSEQ_MM_CID) = cid;
-}
-
-static void rseq_return(void)
-{
-    *(uint64_t *)rseq_field(RSEQ_CS) = 0;
-    EXPECT_MSG(rseq_call(0) == 0, "cannot register rseq (errno %d)", errno);
-}
-
-static void *thread_a(void *unused)
-{
-    (void)unused;
-    control->a = (pid_t)syscall(SYS_gettid);
-    if (sync_mode == sync_rcs)
-        control->rseq_of_a = (uintptr_t)rseq_field(0);
-    for (;;) {
-        control->phase = phase_idle;
-        step_mark();
-        if (control->quit)
-            return NULL;
-        const struct step_scene *scene = &step_scene[control->scene];
-        bool without = control->without_rseq && sync_mode == sync_rcs;
-        scene->set();
-        if (without)
-            rseq_leave();
-        control->phase = phase_set;
-        step_mark();
-        scene->perform();
-        control->phase = phase_performed;
-        step_mark();
-        if (without)
-            rseq_return();
-    }
-}
-
-static void *thread_b(void *unused)
-{
-    (void)unused;
-    control->b = (pid_t)syscall(SYS_gettid);
-    for (;;) {
-        step_mark();
-        if (control->quit)
-            return NULL;
-        if (control->job == job_verify)
-            step_verify();
-        else
-            step_intruder[control->intruder].run();
-    }
-}
-
-static void on_signal(int number)
-{
-    (void)number;
-    int saved = errno;
-    step_intruder[control->intruder].run();
-    errno = saved;
-}
-
-static int first_cpu(void)
-{
-    cpu_set_t set;
-    sched_getaffinity(0, sizeof set, &set);
-    int cpu = 0;
-    while (!CPU_ISSET(cpu, &set))
-        cpu++;
-    return cpu;
-}
-
-static _Noreturn void be_child(void)
-{
-    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
-        _exit(77);
-    raise(SIGSTOP);
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(first_cpu(), &set);
-    sched_setaffinity(0, sizeof set, &set); /* one of the two runs at a time, with the same cid or not */
-    struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGUSR1, &action, NULL);
-    pthread_t a, b;
-    step_prepare();
-    EXPECT_EQ(pthread_create(&a, NULL, thread_a, NULL), 0);
-    EXPECT_EQ(pthread_create(&b, NULL, thread_b, NULL), 0);
-    EXPECT_EQ(pthread_join(a, NULL), 0);
-    EXPECT_EQ(pthread_join(b, NULL), 0);
-    _exit(0);
-}
-
-/* ---- the tracer ---- */
 
 static char where[256] = "start";
 
@@ -273,7 +132,7 @@ void step_start(void)
     child = fork();
     EXPECT(child >= 0);
     if (child == 0)
-        be_child();
+        step_be_child();
     int status;
     EXPECT_EQ(waitpid(child, &status, __WALL), child);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
@@ -348,7 +207,7 @@ static void share_cpu_with_child(bool share)
     static cpu_set_t own;
     cpu_set_t set;
     CPU_ZERO(&set);
-    CPU_SET(first_cpu(), &set);
+    CPU_SET(step_cpu(), &set);
     if (share)
         sched_getaffinity(0, sizeof own, &own);
     sched_setaffinity(0, sizeof set, share ? &set : &own);
@@ -454,8 +313,9 @@ static void let_b_intrude(void)
 bool step_stop_at(unsigned scene, const struct step_path *path, unsigned k, unsigned intruder, enum step_way way)
 {
     pid_t a = control->a;
-    snprintf(where, sizeof where, "'%s' stopped at point %u of %u (image offset 0x%lx%s), '%s' %s", step_scene[scene].name,
-             k, path->length, (unsigned long)(path->point[k].address - (uintptr_t)__executable_start),
+    snprintf(where, sizeof where, "'%s' stopped at point %u of %u (image offset 0x%lx%s), '%s' %s",
+             step_scene[scene].name, k, path->length,
+             (unsigned long)(path->point[k].address - (uintptr_t)__executable_start),
              path->point[k].in_section ? ", in a section" : "", step_intruder[intruder].name,
              way == step_to_handler ? "in a handler" : "on another thread");
     control->scene = scene;

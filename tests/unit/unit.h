@@ -110,9 +110,16 @@ static inline void unit_watchdog(unsigned seconds)
     alarm(seconds); /* SIGALRM's default action ends the process with a status CTest reports as a failure */
 }
 
-static inline void unit_needs_rcs(void)
+/* Sections that fail their self-test make the library fall back, rightly; a test must not let that pass as a skip. */
+static inline void unit_expect_healthy(void)
 {
     EXPECT(core_ready());
+    EXPECT_MSG(rcs_verdict != rcs_selftest_failed, "the self-test of the sections failed");
+}
+
+static inline void unit_needs_rcs(void)
+{
+    unit_expect_healthy();
     if (sync_mode != sync_rcs)
         SKIP("no restartable sections here: verdict %d", (int)rcs_verdict);
 }
@@ -120,7 +127,7 @@ static inline void unit_needs_rcs(void)
 static inline void unit_print_mode(void)
 {
     static const char *const name[] = {[sync_rcs] = "rcs", [sync_cpu] = "cpu", [sync_thread] = "thread"};
-    EXPECT(core_ready());
+    unit_expect_healthy();
     unit_say("mode %s (verdict %d)\n", name[sync_mode], (int)rcs_verdict);
 }
 

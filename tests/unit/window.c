@@ -13,7 +13,7 @@
 #include "inspect.h"
 #include "unit.h"
 
-#define OBSTACLES 12
+#define OBSTACLES      12
 #define OBSTACLE_BYTES ((size_t)4096 * 3)
 
 static char *obstacle[OBSTACLES];
