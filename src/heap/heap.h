@@ -120,6 +120,10 @@ bool heap_wants_look(struct heap *h, const struct heap *other);
 void heap_look(struct heap *h, struct heap *other);
 extern _Atomic uint64_t takeover_count;
 
+/* ---- a child made without fork handlers (recover.c) ---- */
+/* Makes everything of this layer whole again whose lock was held when the child was made, and frees the locks. */
+void heap_recover(void);
+
 /* ---- damage (damage.c) ---- */
 /* "sutler: FUNCTION(): corrupted free list in superblock 0x... (reason)"; then aborts unless SUTLER_ON_ERROR=report. */
 void damage_report(const char *function, const struct superblock *s, const char *reason);

@@ -57,7 +57,7 @@ static void bin_insert(uint32_t first, size_t slices)
         descriptor_of_slice(a->bin_head[bin] - 1)->prev = first;
     a->bin_head[bin] = first + 1;
     a->bin_used[bin / 64] |= 1ull << (bin % 64);
-    s->kind = slice_free;
+    __atomic_store_n(&s->kind, slice_free, __ATOMIC_RELEASE); /* last: span_recover goes by it */
 }
 
 static void bin_remove(uint32_t first)
@@ -73,8 +73,8 @@ static void bin_remove(uint32_t first)
         a->bin_head[bin] = s->next + 1;
     if (a->bin_head[bin] == 0)
         a->bin_used[bin / 64] &= ~(1ull << (bin % 64));
-    end->kind = slice_unknown;
-    s->kind = slice_unknown;
+    __atomic_store_n(&end->kind, slice_unknown, __ATOMIC_RELEASE);
+    __atomic_store_n(&s->kind, slice_unknown, __ATOMIC_RELEASE);
 }
 
 /* Lowest bin from `bin` on with a span in it, or BIN_COUNT. */
@@ -323,9 +323,38 @@ struct span_counts span_counts(void)
     return copy;
 }
 
-void span_forget_all(void)
+/* How many slices the block or superblock that begins here takes; 0 if none does. */
+static size_t slices_in_use(const struct superblock *s)
 {
-    lock_reset(&span_lock);
+    switch (s->kind) {
+    case slice_superblock:
+    case slice_quarantine:
+        return size_class[s->class].slices;
+    case slice_large:
+        return s->span_slices;
+    default:
+        return s->kind == slice_emergency;
+    }
+}
+
+/* Bins, fresh ends and counts may be half-written.  Of a free span's tags the first slice's kind is stored last and taken
+ * away first: it alone is believed, and everything made anew from it. */
+void span_recover(void)
+{
     for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
         arena[i] = (struct arena){0};
+    counts.in_use_bytes = counts.dirty_bytes = 0;
+    for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
+        struct superblock *s = descriptor_of_slice(slice);
+        if (s->kind == slice_free) {
+            size_t slices = s->span_slices;
+            counts.dirty_bytes += count_dirty(slice, slices) << SLICE_SHIFT;
+            bin_insert(slice, slices);
+            slice += (uint32_t)slices - 1;
+        } else if (s->kind == slice_free_end) {
+            s->kind = slice_unknown;
+        } else {
+            counts.in_use_bytes += slices_in_use(s) << SLICE_SHIFT;
+        }
+    }
 }
