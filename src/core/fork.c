@@ -99,7 +99,7 @@ static COLD void orphaned(void)
     uint32_t seen = mark_new;
     if (atomic_compare_exchange_strong(parent_mark, &seen, mark_recovering)) {
         heap_recover();
-        manager_fork_child();
+        manager_forget();
         atomic_store(parent_mark, mark_known);
         return;
     }
