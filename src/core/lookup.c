@@ -51,6 +51,14 @@ static struct block inside_span(const struct superblock *s, const void *p)
     return invalid(not_ours);
 }
 
+static struct block in_emergency(const void *p)
+{
+    size_t bytes = emergency_bytes(p);
+    if (bytes == 0)
+        return emergency_was_freed(p) ? (struct block){.kind = block_free} : invalid(not_start);
+    return (struct block){.kind = block_emergency, .bytes = bytes};
+}
+
 static struct block in_mapping(const void *p)
 {
     bool waits = slow_enter();
@@ -80,7 +88,7 @@ struct block block_find(const void *p)
             return invalid(not_start);
         return (struct block){.kind = block_large, .bytes = large_span_bytes(p)};
     case slice_emergency:
-        return (struct block){.kind = block_emergency, .bytes = emergency_bytes(p)};
+        return in_emergency(p);
     default: {
         /* Where the window went on elsewhere the system may put a mapping. */
         struct block block = in_mapping(p);
