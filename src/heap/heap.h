@@ -109,6 +109,9 @@ struct superblock *global_take(unsigned c);
 /* Makes a superblock of another heap exclusive: it has class `c` and room.  From quiet heaps only, unless `any`.  NULL if
  * there is none. */
 struct superblock *heap_steal(struct heap *h, unsigned c, bool any);
+/* Before new memory is used: takes what was posted to quiet heaps, remote frees that wait for a slow path which may never
+ * come, and settles it in `h`.  True if there was any. */
+bool heap_sweep(struct heap *h);
 /* For when there is no memory: brings a superblock of class `c` with room to `h` from whichever heap has one. */
 bool heap_scrape(struct heap *h, unsigned c);
 /* The caller's slow path finds itself on heap `h`: if it has left another heap that nobody else uses, that one is brought
