@@ -48,8 +48,9 @@ SUTLER_API int sutler_option_set(const char *name, const char *value);
 SUTLER_API size_t sutler_purge(void);
 
 /* Stops the manager thread and waits until it is gone; until sutler_manager_resume() has been called as often, none is
- * started.  For code that must find only its own threads in the process: raw changes of credentials or namespaces (the
- * libc functions do it themselves), checkpointing. */
+ * started.  For code that must find only its own threads in the process: changes of credentials, namespaces or seccomp
+ * filters by system calls of its own (libc's functions do it themselves), checkpointing.  Can be called in a signal
+ * handler; where that interrupted the allocator it does not wait. */
 SUTLER_API void sutler_manager_park(void);
 SUTLER_API void sutler_manager_resume(void);
 

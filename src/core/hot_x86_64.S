@@ -56,11 +56,9 @@
 	jne	\foreign
 	\is_block
 	movq	SUPERBLOCK_WORD(%rax), %r8
-	movq	%rdi, %r9
-	shlq	$16, %r9
-	movzwl	%r8w, %ecx
-	leaq	1(%r9, %rcx), %r9
 	leaq	1(%r8), %r10
+	imulq	$1 << 16, %rdi, %r9
+	movw	%r10w, %r9w
 	cmpq	%r10, %r9				/* the top block already? */
 	je	\double
 	movzwl	SUPERBLOCK_NOTIFY_AT(%rax), %ecx
@@ -71,8 +69,10 @@
 	je	\notify
 .endm
 
-/* %rdi is the start of a block in the first slice of superblock %rax, by one multiplication: see struct size_class. */
+/* %rdi is the start of a block in the first slice of superblock %rax, by one multiplication: see size_class.c. */
 .macro CHECK_BLOCK_START
+	testb	$(BLOCK_ALIGNMENT - 1), %dil
+	jnz	free_slow
 	movzwl	%di, %ecx
 	imull	SUPERBLOCK_RECIPROCAL(%rax), %ecx
 	cmpl	SUPERBLOCK_RECIPROCAL(%rax), %ecx

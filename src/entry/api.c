@@ -63,7 +63,10 @@ size_t sutler_purge(void)
 
 void sutler_manager_park(void)
 {
-    manager_park();
+    bool waits = slow_enter();
+    manager_park(waits);
+    if (waits)
+        slow_leave();
 }
 
 void sutler_manager_resume(void)

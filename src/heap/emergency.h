@@ -14,7 +14,11 @@ bool emergency_start(void);
 
 /* NULL when the span is used up.  [signal] */
 void *emergency_take(size_t size, size_t alignment);
-void emergency_give(void *p);
+/* False if `p` is not, or no longer, a block.  [signal] */
+bool emergency_give(void *p);
+/* Of a block; 0 if `p`, which lies in the span, is none. */
 size_t emergency_bytes(const void *p);
+/* True if it was one, and nothing has been put over it since. */
+bool emergency_was_freed(const void *p);
 
 #endif

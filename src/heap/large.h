@@ -16,7 +16,7 @@
  * whether it reads as zeros. */
 void *large_take(size_t size, size_t alignment, bool *zero);
 
-/* Usable bytes of a block, or 0 if `p` is not the start of one: `p` lies outside the window.  A caller that may not wait
+/* Usable bytes of a block, or 0 if `p` is not the start of one: `p` lies outside all spans and superblocks.  A caller that may not wait
  * for the lock can get BYTES_UNKNOWN. */
 #define BYTES_UNKNOWN SIZE_MAX
 size_t mapping_bytes(const void *p, bool may_wait);
@@ -46,5 +46,7 @@ struct large_counts {
 struct large_counts large_counts(void);
 
 extern struct lock mapping_lock; /* for fork */
+/* In a child made without fork handlers: frees the lock. */
+void mapping_recover(void);
 
 #endif

@@ -8,6 +8,7 @@
 #define SLICE_SHIFT 16
 #define SLICE_BYTES (1ul << SLICE_SHIFT)
 #define DESCRIPTOR_SHIFT 6
+#define BLOCK_ALIGNMENT 16
 
 /* struct superblock */
 #define SUPERBLOCK_WORD 0

@@ -2,7 +2,7 @@
  *
  * Refill: malloc found its active superblock empty.  What is nearest comes first: frees that arrived meanwhile, blocks
  * other heaps' threads gave back, uncarved pages of the same superblock, another superblock of the heap (fullest
- * first), the global heap, a heap nobody runs on, fresh memory.
+ * first), the global heap, a heap nobody runs on, what such heaps were posted, fresh memory.
  *
  * Every step is either a section on the caller's heap or work on something exclusive.  When a section says the thread
  * has been moved, what is in hand is posted to the heap and the caller starts over where it runs now.
@@ -64,14 +64,17 @@ static struct superblock *fresh(unsigned c)
     return span_take(use, size_class[c].slices, 1, &first) ? superblock_format(first, c) : NULL;
 }
 
-struct superblock *heap_acquire(struct heap *h, unsigned c)
+/* An exclusive superblock with room, of somebody else's. */
+static struct superblock *heap_find(struct heap *h, unsigned c)
 {
     struct superblock *s = global_take(c);
-    if (s == NULL)
-        s = heap_steal(h, c, false);
-    if (s == NULL)
-        s = fresh(c);
-    return s;
+    return s != NULL ? s : heap_steal(h, c, false);
+}
+
+struct superblock *heap_acquire(struct heap *h, unsigned c)
+{
+    struct superblock *s = heap_find(h, c);
+    return s != NULL ? s : fresh(c);
 }
 
 /* Sections of the caller's own heap may be running on `old` until the commit; in the lock modes the lock is enough. */
@@ -127,7 +130,11 @@ enum refill heap_refill(struct heap *h, unsigned c)
     heap_drain(h);
     struct superblock *s = heap_find_fullest(h, c);
     if (s == NULL)
-        s = heap_acquire(h, c);
+        s = heap_find(h, c);
+    if (s == NULL && heap_sweep(h)) /* of whatever class: empty ones are spans again */
+        s = heap_take_fullest(h, c);
+    if (s == NULL)
+        s = fresh(c);
     if (s == NULL)
         return refill_no_memory;
     enum rcs_result result = silence(h, s);

@@ -40,9 +40,10 @@ struct span_counts {
 };
 struct span_counts span_counts(void);
 
-/* For fork and for a child that found locks held: the lock, and forgetting every free span. */
-extern struct lock span_lock;
-void span_forget_all(void);
+extern struct lock span_lock; /* for fork */
+/* In a child whose parent held the lock when it was made: the free spans are found again; one that was in somebody's
+ * hands at that moment is lost. */
+void span_recover(void);
 
 /* Adds to the purged statistics; purges of superblocks count too. */
 void span_note_purged(size_t bytes);

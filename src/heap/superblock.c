@@ -151,6 +151,14 @@ void superblock_discount_carving(struct superblock *s, struct carving carving)
     s->carved = (uint16_t)(s->carved - word_count(carving.word));
 }
 
+void superblock_recount(struct superblock *s)
+{
+    unsigned shift = unit_shift(s), carved = 0;
+    for (unsigned i = 0; i < s->blocks; i++)
+        carved += (units_of_block(s, shift, i) & s->uncarved) == 0;
+    s->carved = (uint16_t)carved;
+}
+
 /* ---- lists ---- */
 
 uint64_t superblock_join(const struct superblock *s, uint64_t chain, uint64_t word)

@@ -206,6 +206,9 @@ struct carving superblock_carve(const struct superblock *s, bool eager);
 void superblock_count_carving(struct superblock *s, struct carving carving);
 void superblock_discount_carving(struct superblock *s, struct carving carving);
 
+/* Counts the carved blocks anew: the carving above is two stores. */
+void superblock_recount(struct superblock *s);
+
 /* Prepends the blocks of `chain` to the list `word`; the links are rewritten, so a join can be repeated with another word.
  * Returns the new word, or 0 if the chain is damaged. */
 uint64_t superblock_join(const struct superblock *s, uint64_t chain, uint64_t word);

@@ -23,20 +23,25 @@ enum manager_state {
     manager_absent,    /* may be started */
     manager_busy,      /* running, or about to look for work */
     manager_asleep,    /* until woken */
-    manager_parked,    /* stopped by manager_park */
     manager_forbidden, /* it cannot or must not run in this process */
 };
 
 extern _Atomic uint32_t manager_state;
 /* Stops the manager and waits until its thread is gone (it may be started again after manager_resume).  For what must
- * see a process of only its own threads: changes of credentials, namespaces, seccomp.  Calls nest. */
-void manager_park(void);
+ * see a process of only its own threads: changes of credentials, namespaces, seccomp.  Calls nest.  A signal handler that
+ * interrupted a slow path may not wait: the manager may be waiting for a lock of that path; it then stops as soon as it
+ * can.  [signal] */
+void manager_park(bool may_wait);
 void manager_resume(void);
+/* From now on there is none in this process.  The caller has it parked.  [signal] */
+void manager_forbid(void);
 
-/* Around fork: before, waits until the manager is between two pieces of work and keeps it there. */
+/* Around fork: before, waits until the manager is between two pieces of work and keeps it there; signals are blocked. */
 void manager_fork_prepare(void);
 void manager_fork_parent(void);
 void manager_fork_child(void);
+/* In a child made without: there is no manager in it. */
+void manager_forget(void);
 
 /* Cpu time the manager has used, in microseconds; passes made; 0 if it never ran. */
 uint64_t manager_cpu_us(void);

@@ -82,7 +82,7 @@ void os_futex_wait_shared(_Atomic uint32_t *word, uint32_t expected);
 
 /* ---- threads and cpus ---- */
 
-/* One more than the largest cpu number the kernel can ever use, rounded up to 64. */
+/* One more than the largest cpu number the kernel can ever use, rounded up to 64; 0 if the system does not tell. */
 unsigned os_cpu_limit(void);
 
 /* Cpu the caller runs on at this moment; 0 if the system does not tell. */

@@ -80,12 +80,13 @@ void expect_superblock_sound(const struct superblock *s)
 
 static struct superblock *next_superblock(uint32_t *slice)
 {
-    for (; window_contains(slice_address(*slice)); ++*slice) {
+    while ((*slice = window_slice_from(*slice)) != SLICE_END) {
         struct superblock *s = descriptor_of_slice(*slice);
         if (s->kind == slice_superblock) {
             *slice += size_class[s->class].slices;
             return s;
         }
+        ++*slice;
     }
     return NULL;
 }
