@@ -58,7 +58,8 @@ enum rcs_result heap_collect(struct heap *h, struct superblock *s)
     uint64_t chain = remote_take(s, false);
     enum rcs_result result;
     do {
-        uint64_t word = superblock_word(s), joined = superblock_join(s, chain, word);
+        /* Linked from an empty word, the chain is a list as it stands. */
+        uint64_t word = superblock_word(s), joined = word == 0 ? chain : superblock_join(s, chain, word);
         if (joined == 0) { /* the chain is dropped; its blocks count as live for ever, so s is never released */
             damage_report("free", s, "a freed block was written to");
             return rcs_done;

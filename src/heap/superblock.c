@@ -10,7 +10,7 @@
 
 static unsigned unit_shift(const struct superblock *s)
 {
-    unsigned shift = SLICE_SHIFT - 6 + top_bit(size_class[s->class].slices);
+    unsigned shift = SLICE_SHIFT - 6 + top_bit(2u * size_class[s->class].slices - 1);
     unsigned page = top_bit(os_page_bytes);
     return shift > page ? shift : page;
 }

@@ -7,7 +7,7 @@
  * was before the block was pushed, so a pop is load word, load link, store link: nothing is computed, and the one store
  * is the commit of a restartable section.
  *
- * A block exists once all units it touches are carved.  A unit is 1/64 of the superblock or a page, whichever is more;
+ * A block exists once all units it touches are carved.  A unit is a power of two, 1/64 of the superblock or more, a page or more;
  * all units are uncarved at birth, and purging makes them so again.
  *
  * Who may write what.  Each field has one rule; docs/protocol.md shows the interleaving each rule prevents.
@@ -93,7 +93,12 @@ _Static_assert(sizeof(struct superblock) == 1 << DESCRIPTOR_SHIFT, "one cache li
 _Static_assert(offsetof(struct superblock, word) == SUPERBLOCK_WORD, "shared with assembly");
 _Static_assert(offsetof(struct superblock, owner) == SUPERBLOCK_OWNER, "shared with assembly");
 _Static_assert(offsetof(struct superblock, notify_at) == SUPERBLOCK_NOTIFY_AT, "shared with assembly");
+_Static_assert(offsetof(struct superblock, blocks) == SUPERBLOCK_BLOCKS, "shared with assembly");
 _Static_assert(offsetof(struct superblock, reciprocal) == SUPERBLOCK_RECIPROCAL, "shared with assembly");
+_Static_assert(offsetof(struct superblock, next) == SUPERBLOCK_NEXT, "shared with assembly");
+_Static_assert(offsetof(struct superblock, block_bytes) == SUPERBLOCK_BLOCK_BYTES, "shared with assembly");
+_Static_assert(offsetof(struct superblock, kind) == SUPERBLOCK_KIND, "shared with assembly");
+_Static_assert(slice_tail == SLICE_TAIL, "shared with assembly");
 
 /* ---- words ---- */
 

@@ -11,7 +11,9 @@
 
 size_t unit_bytes_of(unsigned c)
 {
-    size_t bytes = size_class[c].slices * SLICE_BYTES / 64;
+    size_t bytes = SLICE_BYTES / 64; /* and no more than 64 of them */
+    while (bytes * 64 < size_class[c].slices * SLICE_BYTES)
+        bytes *= 2;
     return bytes > os_page_bytes ? bytes : os_page_bytes;
 }
 

@@ -42,7 +42,7 @@ static void rows_fit_the_code_that_uses_them(void)
     for (unsigned c = 0; c < CLASS_COUNT; c++) {
         const struct size_class *row = &size_class[c];
         EXPECT_EQ(row->bytes % BLOCK_ALIGNMENT, 0);
-        EXPECT(is_power_of_two(row->slices)); /* units are a shift */
+        EXPECT(row->slices > 0 && row->slices <= 64); /* a bit per unit */
         EXPECT_EQ(row->blocks, row->slices * SLICE_BYTES / row->bytes);
         EXPECT(row->blocks >= 8);    /* a refill brings some, and eighths make sense */
         EXPECT(row->blocks <= 4096); /* bitmaps on the stack; counts in 15 bits */
