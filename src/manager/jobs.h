@@ -7,6 +7,9 @@
 
 #include "base/compiler.h"
 
+/* Less than this left under a limit: nothing is made ready ahead, and what can be given back is. */
+#define MEMORY_HEADROOM_MIN (64ul << 20)
+
 enum job_trigger {
     job_on_clock,  /* a period after the last run, while the heap changes */
     job_on_demand, /* when a slow path of the program says so */
@@ -31,6 +34,7 @@ void jobs_rouse(enum job_trigger trigger, uint64_t now_ns);
 
 bool reclaim_run(uint64_t budget_ns);
 bool provision_run(uint64_t budget_ns);
+bool pressure_run(uint64_t budget_ns);
 bool report_run(uint64_t budget_ns);
 
 #endif

@@ -13,8 +13,6 @@
 #include "os/lock.h"
 #include "os/os.h"
 
-/* The program should always find this much that nobody else was given. */
-#define HEADROOM_MIN (64ul << 20)
 #define HEADROOM_CHECK_BYTES (16ul << 20)
 
 static bool is_huge = true; /* the last piece became a huge page */
@@ -29,7 +27,7 @@ static bool room_left(size_t bytes)
     unchecked_bytes += bytes;
     if (unchecked_bytes >= HEADROOM_CHECK_BYTES) {
         unchecked_bytes = 0;
-        has_room = os_memory_headroom() > HEADROOM_MIN;
+        has_room = os_memory_headroom() > MEMORY_HEADROOM_MIN;
     }
     return has_room;
 }

@@ -132,6 +132,19 @@ size_t os_memory_headroom(void)
     return headroom;
 }
 
+/* The whole part of "some avg10=N.NN", by the process's group or else the machine. */
+unsigned os_memory_stall_percent(void)
+{
+    char text[128];
+    struct group g;
+    group_own(&g);
+    const char *line = after_key(group_read(&g, "/memory.pressure", text, sizeof text), "some avg10=");
+    if (line == NULL)
+        line = after_key(read_file("/proc/pressure/memory", text, sizeof text), "some avg10=");
+    size_t percent = number(line);
+    return percent == SIZE_MAX ? 0 : (unsigned)percent;
+}
+
 unsigned os_cpu_quota_percent(void)
 {
     size_t percent = UINT32_MAX;

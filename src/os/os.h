@@ -61,6 +61,8 @@ bool os_wipe_on_fork(void *address, size_t size);
 /* Bytes the process may still use before a control group's limit, or the machine, is short of memory; SIZE_MAX if that
  * is not known.  And the cpu time its control groups allow it, in percent of one cpu. */
 size_t os_memory_headroom(void);
+/* Part of the last ten seconds in which some task waited for memory. */
+unsigned os_memory_stall_percent(void);
 unsigned os_cpu_quota_percent(void);
 
 /* Zeroed memory behind a file of this name in the caller's file descriptor table, for other processes to map; a forked
