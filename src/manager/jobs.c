@@ -14,13 +14,20 @@ static uint64_t due_ns[ARRAY_LEN(job)] = {[0 ... ARRAY_LEN(job) - 1] = NOT_DUE};
 
 uint64_t jobs_run(uint64_t now_ns)
 {
+    bool heap_changes = false;
+    for (size_t i = 0; i < ARRAY_LEN(job); i++)
+        if (due_ns[i] <= now_ns) {
+            bool more = job[i].run(job[i].budget_ns);
+            due_ns[i] = more ? now_ns + job[i].period_ns : NOT_DUE;
+            heap_changes |= more && job[i].trigger == job_on_clock;
+        }
+    /* Jobs that had found nothing are due again: while any is on the clock, slow paths do not wake the manager. */
+    if (heap_changes)
+        jobs_rouse(job_on_clock, now_ns);
     uint64_t next = NOT_DUE;
-    for (size_t i = 0; i < ARRAY_LEN(job); i++) {
-        if (due_ns[i] <= now_ns)
-            due_ns[i] = job[i].run(job[i].budget_ns) ? now_ns + job[i].period_ns : NOT_DUE;
+    for (size_t i = 0; i < ARRAY_LEN(job); i++)
         if (due_ns[i] < next)
             next = due_ns[i];
-    }
     return next;
 }
 
