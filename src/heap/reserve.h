@@ -40,6 +40,9 @@ struct reserve_piece {
 };
 bool reserve_next(bool huge, struct reserve_piece *piece);
 
+/* No demand is raised until then: nobody could serve it, and telling the manager costs the program a wake each time. */
+void reserve_rest(uint64_t until_ns);
+
 /* ---- for spans; span_lock is held ---- */
 struct arena;
 /* `slices` are taken from the front of `have` free ones. */
@@ -48,6 +51,8 @@ void reserve_follow(const struct arena *a, uint32_t first, size_t slices, size_t
 void reserve_count_taken(uint32_t first, size_t slices);
 /* Ready pages have been given back. */
 void reserve_count_wasted(size_t bytes);
+/* A purge found it unused. */
+void reserve_shrink(void);
 void reserve_forget(void);
 
 #endif
