@@ -29,6 +29,9 @@ uint64_t jobs_run(uint64_t now_ns);
 /* The heap has changed: jobs on the clock are due one period from now.  Or there is demand: jobs for that are due now. */
 void jobs_rouse(enum job_trigger trigger, uint64_t now_ns);
 
+/* By each new manager thread, before it runs jobs. */
+void provision_start(void);
+
 bool reclaim_run(uint64_t budget_ns);
 bool provision_run(uint64_t budget_ns);
 bool report_run(uint64_t budget_ns);
