@@ -9,7 +9,8 @@
 
 struct give_back {
     unsigned count;
-    size_t bytes; /* added so far */
+    size_t bytes; /* given back so far; nothing of a batch of which a part was refused */
+    size_t pending_bytes;
     bool refused; /* some are not given back and keep their content (locked memory) */
     struct os_range range[OS_RANGES_MAX];
 };

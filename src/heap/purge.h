@@ -21,4 +21,7 @@ size_t heap_purge(enum purge_what what, bool *changed);
 
 extern struct lock purge_lock;
 
+/* Between two batches, by who holds purge_lock: a fork, or another purge, waits for at most one. */
+void purge_let_others(void);
+
 #endif

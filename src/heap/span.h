@@ -32,7 +32,7 @@ bool span_extend(uint32_t end, size_t more);
 bool span_is_zero(uint32_t first, size_t slices);
 
 /* Returns the pages of dirty free spans, bytes given back: all of them, or those that have been free since the last call
- * (*changed is set if there are others). */
+ * (*changed is set if there are others).  purge_lock is held, no other. */
 size_t span_purge(bool all, bool *changed);
 
 struct span_counts {
