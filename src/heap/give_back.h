@@ -15,8 +15,8 @@ struct give_back {
     struct os_range range[OS_RANGES_MAX];
 };
 
-/* The range's content may be lost from here on.  Splits huge pages it covers a part of: giving back a part of a whole one
- * frees nothing. */
+/* The range's content may be lost from here on.  Splits huge pages it covers a part of: giving back a part of a
+ * whole one frees nothing. */
 void give_back_add(struct give_back *pages, void *address, size_t bytes);
 
 void give_back_flush(struct give_back *pages);

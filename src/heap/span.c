@@ -150,8 +150,8 @@ static size_t slices_in_use(const struct superblock *s)
     }
 }
 
-/* Bins, fresh ends and counts may be half-written.  Of a free span's tags the first slice's kind is stored last and taken
- * away first: it alone is believed, and everything made anew from it. */
+/* Bins, fresh ends and counts may be half-written.  Of a free span's tags the first slice's kind is stored last and
+ * taken away first: it alone is believed, and everything made anew from it. */
 void span_recover(void)
 {
     for (unsigned i = 0; i < ARRAY_LEN(arena); i++)

@@ -112,8 +112,8 @@ static bool mark_aged(const struct arena *a)
     return any;
 }
 
-/* The reserve at the fresh end of an arena, which is in no bin: one piece of it, with span_lock held, since only that keeps
- * the program from taking it meanwhile.  0 if there is none, or none to be given back yet. */
+/* The reserve at the fresh end of an arena, which is in no bin: one piece of it, with span_lock held, since only
+ * that keeps the program from taking it meanwhile.  0 if there is none, or none to be given back yet. */
 static size_t purge_fresh_piece(struct arena *a, bool all, bool *changed)
 {
     uint32_t first = a->fresh_first;

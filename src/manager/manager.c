@@ -98,8 +98,8 @@ static void run(void)
 
 /* ---- starting and stopping; `control` is held ---- */
 
-/* Its sections must find the cid of nobody where they look for it, and the kernel nothing at all.  Where libc has the rseq
- * area among very large thread-local variables that is beyond the thread block. */
+/* Its sections must find the cid of nobody where they look for it, and the kernel nothing at all.  Where libc has
+ * the rseq area among very large thread-local variables that is beyond the thread block. */
 static bool thread_block_covers(ptrdiff_t offset)
 {
     return offset >= -(ptrdiff_t)THREAD_BLOCK_HALF && offset + CACHE_LINE <= (ptrdiff_t)THREAD_BLOCK_HALF;

@@ -44,8 +44,8 @@ void provision_start(void)
     follows = os_has_default_memory_policy();
 }
 
-/* Pages go to the node of the thread that will use them; or as numactl or the program says: the manager's thread has that
- * policy from the thread that made it. */
+/* Pages go to the node of the thread that will use them; or as numactl or the program says: the manager's thread has
+ * that policy from the thread that made it. */
 static void settle_on(unsigned node)
 {
     if (follows && node != preferred_node)

@@ -43,9 +43,9 @@ struct os_range {
  * any of them was refused. */
 bool os_purge_ranges(const struct os_range *ranges, size_t count);
 
-/* Has the system put pages behind at most OS_RESIDENT_MAX bytes, by touching them one by one: whatever they hold stays, whoever
- * uses them meanwhile, and the lock the program's own mmap needs is not held for longer than a page (Linux 6.4).  True if the first
- * touch brought them all: a huge page. */
+/* Has the system put pages behind at most OS_RESIDENT_MAX bytes, by touching them one by one: whatever they hold
+ * stays, whoever uses them meanwhile, and the lock the program's own mmap needs is not held for longer than a page
+ * (Linux 6.4).  True if the first touch brought them all: a huge page. */
 #define OS_RESIDENT_MAX (2ul << 20)
 bool os_make_resident(void *address, size_t size);
 
@@ -98,8 +98,8 @@ void os_yield(void);
 /* How many cpus the caller may run on. */
 unsigned os_cpus_allowed(void);
 
-/* A thread made by a raw clone: fills in what code of libc expects to find at its thread pointer; names it and gives it an
- * empty file descriptor table of its own (false if it cannot: it must not open files then). */
+/* A thread made by a raw clone: fills in what code of libc expects to find at its thread pointer; names it and gives
+ * it an empty file descriptor table of its own (false if it cannot: it must not open files then). */
 void os_thread_block_prepare(void *thread_pointer);
 bool os_thread_settle(const char *name);
 /* Cpu time of the calling thread. */
