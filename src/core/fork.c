@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * fork.  Sections need nothing: each changes the heap by one store, which the child's copy of memory has or has not.  Slow
- * paths hold locks, so the fork handlers take them all first and the child finds every structure whole.
+ * fork.  Sections need nothing: each changes the heap by one store, which the child's copy of memory has or has not.
+ * Slow paths hold locks, so the fork handlers take them all first and the child finds every structure whole.
  *
- * _Fork and raw clone run no handlers.  A page that reads as zero in the child tells it; the child's first slow path makes
- * whole again what threads that do not exist in it had left half-done (heap/recover.c).
+ * _Fork and raw clone run no handlers.  A page that reads as zero in the child tells it; the child's first slow path
+ * makes whole again what threads that do not exist in it had left half-done (heap/recover.c).
  */
 #include <pthread.h>
 #include <stdatomic.h>

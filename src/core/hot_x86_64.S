@@ -25,8 +25,8 @@
 
 	.text
 
-/* Pops a block of class %rdi into %rax; goes to `empty` or `damaged` with %rdi intact.  Uses rdx rsi r8; leaves the link
- * in %rcx. */
+/* Pops a block of class %rdi into %rax; goes to `empty` or `damaged` with %rdi intact.  Uses rdx rsi r8; leaves the
+ * link in %rcx. */
 .macro POP name, empty, damaged
 	SECTION_BEGIN \name, %rax, %rdx
 	movq	hot + HOT_CID(%rip), %rax

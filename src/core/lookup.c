@@ -34,13 +34,14 @@ static const struct superblock *known_at_or_below(const struct superblock *s)
 {
     if (s->kind == slice_free_end)
         return descriptor_of_slice(s->next);
-    while (s > hot.descriptors && s->kind == slice_unknown && window_contains(slice_address(slice_of_descriptor(s) - 1)))
+    while (s > hot.descriptors && s->kind == slice_unknown &&
+           window_contains(slice_address(slice_of_descriptor(s) - 1)))
         s--;
     return s;
 }
 
-/* `p` lies in a slice that is not the first of anything: inside a large block, or in free memory, where large blocks that
- * were freed may have been merged.  Only errors come here, so the search may take its time. */
+/* `p` lies in a slice that is not the first of anything: inside a large block, or in free memory, where large blocks
+ * that were freed may have been merged.  Only errors come here, so the search may take its time. */
 static struct block inside_span(const struct superblock *s, const void *p)
 {
     const struct superblock *first = known_at_or_below(s);

@@ -53,7 +53,8 @@ size_t sutler_purge(void)
 {
     if (!core_ready() || !slow_enter())
         return 0;
-    /* What a pass covers may not have been resident in the first place; what counts is what the process no longer has. */
+    /* What a pass covers may not have been resident in the first place; what counts is what the process no longer
+     * has. */
     size_t before = os_resident_bytes();
     size_t covered = heap_purge(purge_everything, NULL);
     size_t after = os_resident_bytes();

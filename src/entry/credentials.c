@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls that must see a process of only its own threads.  libc changes the credentials of every thread it knows of, and
- * it does not know of the manager: a manager left running would keep the old ones.  unshare and setns refuse some
- * namespaces to a process with a second thread.  So each parks the manager first and lets it be started anew
- * afterwards; after a seccomp filter was installed it is not: nobody knows what the filter lets it do, and a call it does
- * not let through may end the process.  System calls made without libc pass us by; programs that make them call
+ * Calls that must see a process of only its own threads.  libc changes the credentials of every thread it knows of,
+ * and it does not know of the manager: a manager left running would keep the old ones.  unshare and setns refuse
+ * some namespaces to a process with a second thread.  So each parks the manager first and lets it be started anew
+ * afterwards; after a seccomp filter was installed it is not: nobody knows what the filter lets it do, and a call it
+ * does not let through may end the process.  System calls made without libc pass us by; programs that make them call
  * sutler_manager_park().
  *
  * Only in the shared library: a static program's libc cannot be put behind these.
@@ -26,8 +26,8 @@
 extern const char manager_sees_credentials;
 const char manager_sees_credentials = 1;
 
-/* Declares `name` as exported and calls the next definition with the manager parked.  That one is looked up at the start:
- * these calls are made in signal handlers, where dlsym is not allowed. */
+/* Declares `name` as exported and calls the next definition with the manager parked.  That one is looked up at the
+ * start:  these calls are made in signal handlers, where dlsym is not allowed. */
 #define PARKED(name, parameters, arguments)                                                                            \
     static int(*next_##name) parameters;                                                                               \
     static __attribute__((constructor)) void find_##name(void)                                                         \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Blocks for signal handlers that interrupted the allocator's own slow path, where its locks may be held by the very
- * thread that asks.  A bump pointer over a small span, moved by compare-and-swap; when all its blocks are free it starts
- * over.  malloc in a signal handler is undefined behaviour that real programs rely on; this is for them.
+ * thread that asks.  A bump pointer over a small span, moved by compare-and-swap; when all its blocks are free it
+ * starts over.  malloc in a signal handler is undefined behaviour that real programs rely on; this is for them.
  */
 #ifndef SUTLER_HEAP_EMERGENCY_H
 #define SUTLER_HEAP_EMERGENCY_H

@@ -128,8 +128,7 @@ static void finish(struct batch *b)
     b->count = 0;
 }
 
-/* Between two batches: a fork, or another purge, waits for at most one. */
-static void let_others(void)
+void purge_let_others(void)
 {
     if (!lock_is_contended(&purge_lock))
         return;
@@ -144,7 +143,7 @@ static void add(struct batch *b, struct heap *h, struct superblock *s)
 {
     if (b->heap != h || b->count == BATCH) {
         finish(b);
-        let_others();
+        purge_let_others();
         b->heap = h;
     }
     if (take_offline(h, s))

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * The heap of a child made by _Fork or raw clone.  No handler took the locks before, so other threads of the parent may
- * have been anywhere in their slow paths, and none of them is here to finish.
+ * The heap of a child made by _Fork or raw clone.  No handler took the locks before, so other threads of the parent
+ * may have been anywhere in their slow paths, and none of them is here to finish.
  *
  * A fork shows the child every thread's stores in their order up to some point.  Sections change the heap by one store,
  * so words, owners and active slots are as good as ever.  What is done in several stores is done under a lock; a lock
  * found held tells that its data may be half-written, and they are made anew from something that is not:
- *   binding lock   heap_of_cid, and from it each heap's slot (exchange, heap_bind_slow); the chunk of heap/meta.c is given up
- *   heap lock      its lists, from the owner words: every superblock it owns is posted to it and settled (heap/settle.c);
- *                  blocks counted as carved, from the units
+ *   binding lock   heap_of_cid, and from it each heap's slot (exchange, heap_bind_slow); the chunk of heap/meta.c is
+ *                  given up
+ *   heap lock      its lists, from the owner words: every superblock it owns is posted to it and settled
+ *                  (heap/settle.c); blocks counted as carved, from the units
  *   span lock      bins, from the tags of free spans
  *   mapping lock   nothing: heap/mapping.c changes its table by single stores
  * Mailboxes are pushed to without a lock, in two stores: all are made anew.
  *
- * Lost to the child, never handed out twice: what was in a vanished thread's hands, which nobody owns at that moment (a
- * batch being purged, a span between taking and formatting).
+ * Lost to the child, never handed out twice: what was in a vanished thread's hands, which nobody owns at that moment
+ * (a batch being purged, a span between taking and formatting).
  */
 #include "heap/heap.h"
 #include "heap/large.h"

@@ -108,8 +108,13 @@ void span_give(uint32_t first, size_t slices)
     span_count.in_use_bytes -= slices << SLICE_SHIFT;
     span_count.dirty_bytes += slices << SLICE_SHIFT;
     bool crowded = span_count.dirty_bytes > max_size(SPAN_DIRTY_FLOOR, span_count.opened_bytes / 4);
-    if (slices >= SPAN_PURGE_MIN && crowded && os_purge(slice_address(first), slices << SLICE_SHIFT))
-        span_note_returned(first, slices);
+    if (slices >= SPAN_PURGE_MIN && crowded) {
+        lock_release(&span_lock); /* it takes a millisecond, and until they are inserted the slices are ours */
+        bool purged = os_purge(slice_address(first), slices << SLICE_SHIFT);
+        lock_take(&span_lock);
+        if (purged)
+            span_note_returned(first, slices);
+    }
     arena_insert_merged(first, slices, false);
     lock_release(&span_lock);
 }
@@ -145,8 +150,8 @@ static size_t slices_in_use(const struct superblock *s)
     }
 }
 
-/* Bins, fresh ends and counts may be half-written.  Of a free span's tags the first slice's kind is stored last and taken
- * away first: it alone is believed, and everything made anew from it. */
+/* Bins, fresh ends and counts may be half-written.  Of a free span's tags the first slice's kind is stored last and
+ * taken away first: it alone is believed, and everything made anew from it. */
 void span_recover(void)
 {
     for (unsigned i = 0; i < ARRAY_LEN(arena); i++)

@@ -65,9 +65,9 @@ struct superblock *superblock_format(uint32_t first, unsigned class)
 
 /* ---- carving ---- */
 
-/* How much to carve at once: a unit at first, then as much again as is already carved, so that a program of few blocks
- * touches few pages and one of many refills rarely; `eager` says at once that there will be many.  Never so much that the
- * page faults of one carving become a stall. */
+/* How much to carve at once: a unit at first, then as much again as is already carved, so that a program of few
+ * blocks touches few pages and one of many refills rarely; `eager` says at once that there will be many.  Never so
+ * much that the page faults of one carving become a stall. */
 static unsigned units_to_carve(const struct superblock *s, unsigned shift, bool eager)
 {
     const unsigned most = 8;

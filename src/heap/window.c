@@ -84,7 +84,8 @@ static int describe(size_t slices)
     return 0;
 }
 
-/* The next unit of descriptors cannot be mapped: its slices will not be used.  False if there are too many such places. */
+/* The next unit of descriptors cannot be mapped: its slices will not be used.  False if there are too many such
+ * places. */
 static bool leave_gap(void)
 {
     unsigned count = gap_count;
@@ -118,8 +119,8 @@ bool window_start(void)
     return false;
 }
 
-/* How much to open when `slices` are wanted: an eighth of what there is, within bounds, ending on the boundary of a huge
- * page so that the next step can use them from its start. */
+/* How much to open when `slices` are wanted: an eighth of what there is, within bounds, ending on the boundary of a
+ * huge page so that the next step can use them from its start. */
 static size_t step_for(size_t slices)
 {
     size_t step = max_size(STEP_SLICES_MIN, min_size(top / 8, STEP_SLICES_MAX));

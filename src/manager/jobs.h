@@ -29,8 +29,12 @@ struct job {
 /* Runs what is due at `now_ns`; returns when to look again, or UINT64_MAX if nothing is left to do. */
 uint64_t jobs_run(uint64_t now_ns);
 
-/* The heap has changed: jobs on the clock are due one period from now.  Or there is demand: jobs for that are due now. */
+/* The heap has changed: jobs on the clock are due one period from now.  Or there is demand: jobs for that are due
+ * now. */
 void jobs_rouse(enum job_trigger trigger, uint64_t now_ns);
+
+/* By each new manager thread, before it runs jobs. */
+void provision_start(void);
 
 bool reclaim_run(uint64_t budget_ns);
 bool provision_run(uint64_t budget_ns);

@@ -74,9 +74,12 @@ static void sleep_until(uint64_t when_ns)
 
 static void run(void)
 {
-    os_thread_settle("sutler-manager");
+    /* Sharing the program's file descriptors would be seen: numbers taken that it expects, files kept open. */
+    if (!os_thread_settle("sutler-manager"))
+        return manager_forbid();
     if (option_get(option_manager) != manager_on && os_cpu_quota_percent() < 200)
         return manager_forbid(); /* its time would be the program's */
+    provision_start();
     report_open();
     uint64_t next = UINT64_MAX;
     while (!atomic_load(&stop)) {
@@ -95,8 +98,8 @@ static void run(void)
 
 /* ---- starting and stopping; `control` is held ---- */
 
-/* Its sections must find the cid of nobody where they look for it, and the kernel nothing at all.  Where libc has the rseq
- * area among very large thread-local variables that is beyond the thread block. */
+/* Its sections must find the cid of nobody where they look for it, and the kernel nothing at all.  Where libc has
+ * the rseq area among very large thread-local variables that is beyond the thread block. */
 static bool thread_block_covers(ptrdiff_t offset)
 {
     return offset >= -(ptrdiff_t)THREAD_BLOCK_HALF && offset + CACHE_LINE <= (ptrdiff_t)THREAD_BLOCK_HALF;
@@ -218,7 +221,7 @@ void manager_fork_prepare(void)
     uint64_t signals = os_block_signals();
     lock_take(&control);
     signals_before_fork = signals;
-    lock_take(&purge_lock); /* every piece of work is done under it */
+    lock_take(&purge_lock); /* all work that changes the heap is done under it */
 }
 
 void manager_fork_parent(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the process's control groups (cgroup v2) and the machine leave it.  Read from files each time; a file that cannot
- * be read is no limit.
+ * What the process's control groups (cgroup v2) and the machine leave it.  Read from files each time; a file that
+ * cannot be read is no limit.
  */
 #include <fcntl.h>
 #include <linux/limits.h>

@@ -43,9 +43,9 @@ struct os_range {
  * any of them was refused. */
 bool os_purge_ranges(const struct os_range *ranges, size_t count);
 
-/* Has the system put pages behind at most OS_RESIDENT_MAX bytes, by touching them one by one: whatever they hold stays, whoever
- * uses them meanwhile, and the lock the program's own mmap needs is not held for longer than a page (Linux 6.4).  True if the first
- * touch brought them all: a huge page. */
+/* Has the system put pages behind at most OS_RESIDENT_MAX bytes, by touching them one by one: whatever they hold
+ * stays, whoever uses them meanwhile, and the lock the program's own mmap needs is not held for longer than a page
+ * (Linux 6.4).  True if the first touch brought them all: a huge page. */
 #define OS_RESIDENT_MAX (2ul << 20)
 bool os_make_resident(void *address, size_t size);
 
@@ -90,8 +90,9 @@ unsigned os_cpu_limit(void);
 /* Cpu the caller runs on at this moment; 0 if the system does not tell. */
 unsigned os_current_cpu(void);
 
-/* NUMA node the caller runs on; and where the calling thread's new pages shall lie. */
+/* NUMA node the caller runs on; where the calling thread's new pages shall lie; and whether nobody has said so yet. */
 unsigned os_current_node(void);
+bool os_has_default_memory_policy(void);
 void os_prefer_node(unsigned node);
 
 void os_yield(void);
@@ -99,10 +100,10 @@ void os_yield(void);
 /* How many cpus the caller may run on. */
 unsigned os_cpus_allowed(void);
 
-/* A thread made by a raw clone: fills in what code of libc expects to find at its thread pointer; names it and gives it an
- * empty file descriptor table of its own. */
+/* A thread made by a raw clone: fills in what code of libc expects to find at its thread pointer; names it and gives
+ * it an empty file descriptor table of its own (false if it cannot: it must not open files then). */
 void os_thread_block_prepare(void *thread_pointer);
-void os_thread_settle(const char *name);
+bool os_thread_settle(const char *name);
 /* Cpu time of the calling thread. */
 uint64_t os_thread_cpu_us(void);
 /* True if the process's first thread has ended and nobody but the caller is left. */

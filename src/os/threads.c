@@ -112,11 +112,11 @@ void os_thread_block_prepare(void *thread_pointer)
 #endif
 }
 
-void os_thread_settle(const char *name)
+bool os_thread_settle(const char *name)
 {
     const unsigned close_range_unshare = 2;
     sys_call(SYS_prctl, PR_SET_NAME, (long)name, 0, 0, 0, 0);
-    sys_call(SYS_close_range, 0, ~0u, close_range_unshare, 0, 0, 0);
+    return !sys_failed(sys_call(SYS_close_range, 0, ~0u, close_range_unshare, 0, 0, 0));
 }
 
 uint64_t os_thread_cpu_us(void)
@@ -161,6 +161,12 @@ unsigned os_current_node(void)
 {
     unsigned node = 0;
     return sys_failed(sys_call(SYS_getcpu, 0, (long)&node, 0, 0, 0, 0)) ? 0 : node;
+}
+
+bool os_has_default_memory_policy(void)
+{
+    int policy = -1; /* MPOL_DEFAULT is 0 */
+    return !sys_failed(sys_call(SYS_get_mempolicy, (long)&policy, 0, 0, 0, 0, 0)) && policy == 0;
 }
 
 void os_prefer_node(unsigned node)

@@ -6,6 +6,7 @@
 
 #include "heap/reserve.h"
 #include "heap/span.h"
+#include "manager/report.h"
 #include "unit.h"
 
 #define MS 1000000ull
@@ -103,6 +104,28 @@ static void short_memory_is_given_back_at_once(uint64_t now)
     headroom = SIZE_MAX;
 }
 
+/* One job has found nothing and is off the clock; another still sees the heap change: what is freed then is found, though
+ * no slow path wakes a manager that is not asleep. */
+static void while_the_heap_changes_all_jobs_look(uint64_t now)
+{
+    report_open();
+    unsigned before = taken_count;
+    uint64_t next = now;
+    jobs_rouse(job_on_clock, now);
+    for (int i = 0; i < 10; i++) {
+        grow(1); /* nothing to reclaim, something to report */
+        next = jobs_run(next);
+        EXPECT(next != UINT64_MAX);
+    }
+    while (taken_count > before)
+        span_give(taken[--taken_count], 1);
+    for (int i = 0; i < 20 && next != UINT64_MAX; i++)
+        next = jobs_run(next);
+    EXPECT_EQ(next, UINT64_MAX);
+    EXPECT_EQ(span_counts().dirty_bytes, 0);
+    report_close();
+}
+
 int main(void)
 {
     unit_print_mode();
@@ -112,5 +135,6 @@ int main(void)
     demand_is_served_at_once(1000 * MS);
     the_clock_runs_while_there_is_something_to_do(5000 * MS);
     short_memory_is_given_back_at_once(20000 * MS);
+    while_the_heap_changes_all_jobs_look(40000 * MS);
     return 0;
 }
