@@ -26,7 +26,8 @@ _Atomic uint32_t manager_state = manager_absent;
 extern const char manager_sees_credentials __attribute__((weak));
 
 static struct lock control = LOCK_FREE; /* starting, parking: program threads only */
-static _Atomic uint32_t tid;            /* of the thread; the kernel clears it when it is gone */
+static _Atomic uint32_t tid;            /* of the thread; the kernel clears it when it has left our memory */
+static uint32_t last_tid;               /* of the last one started; 0 once it is known to be gone */
 static _Atomic uint32_t bell;           /* counts wakes */
 static _Atomic uint32_t notices;
 static _Atomic bool stop;
@@ -48,12 +49,13 @@ static void sleep_until(uint64_t when_ns)
         return;
     if (when_ns == UINT64_MAX) {
         atomic_store(&manager_state, manager_asleep);
-        /* A process whose last program thread left by a raw exit would stay for ever: look once in a while. */
+        /* A process whose last program thread left by a raw exit would stay for ever: look now and once in a while. */
         const uint64_t look_every_ns = 60000000000ull;
         while (atomic_load(&bell) == heard && !atomic_load(&stop)) {
+            int status;
+            if (os_is_alone(&status))
+                os_thread_exit(status);
             os_futex_wait_for(&bell, heard, look_every_ns);
-            if (os_is_alone())
-                return atomic_store(&stop, true);
         }
         atomic_store(&manager_state, manager_busy);
         return;
@@ -113,6 +115,8 @@ static bool start_locked(void)
     os_restore_signals(signals);
     if (result < 0)
         atomic_store(&tid, 0);
+    else
+        last_tid = (uint32_t)result;
     return result > 0;
 }
 
@@ -124,6 +128,14 @@ static void stop_locked(void)
     uint32_t running;
     while ((running = atomic_load(&tid)) != 0)
         os_futex_wait_shared(&tid, running);
+}
+
+/* The kernel counts a thread for a moment longer, and refuses new namespaces meanwhile. */
+static void wait_gone_locked(void)
+{
+    if (last_tid != 0)
+        os_thread_wait_gone(last_tid);
+    last_tid = 0;
 }
 
 static void ring(void)
@@ -158,6 +170,7 @@ void manager_park(void)
     if (park_depth++ == 0) {
         if (atomic_load(&tid) != 0)
             stop_locked();
+        wait_gone_locked();
         if (atomic_load(&manager_state) != manager_forbidden)
             atomic_store(&manager_state, manager_parked);
     }
@@ -169,6 +182,13 @@ void manager_resume(void)
     lock_take(&control);
     if (park_depth > 0 && --park_depth == 0 && atomic_load(&manager_state) == manager_parked)
         atomic_store(&manager_state, manager_absent);
+    lock_release(&control);
+}
+
+void manager_forbid(void)
+{
+    lock_take(&control);
+    atomic_store(&manager_state, manager_forbidden);
     lock_release(&control);
 }
 
@@ -191,6 +211,7 @@ void manager_fork_child(void)
     lock_reset(&purge_lock);
     report_forget();
     atomic_store(&tid, 0);
+    last_tid = 0;
     uint32_t state = atomic_load(&manager_state);
     if (state == manager_busy || state == manager_asleep)
         atomic_store(&manager_state, manager_absent);

@@ -33,6 +33,9 @@ extern _Atomic uint32_t manager_state;
 void manager_park(void);
 void manager_resume(void);
 
+/* From here on none is started: the process has shut itself in, and making a thread could be its death. */
+void manager_forbid(void);
+
 /* Around fork: before, waits until the manager is between two pieces of work and keeps it there. */
 void manager_fork_prepare(void);
 void manager_fork_parent(void);

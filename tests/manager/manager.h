@@ -69,14 +69,17 @@ static inline pid_t manager_of(pid_t pid)
 
 static unsigned char *hoard_block[HOARD_MOST];
 static unsigned short hoard_size[HOARD_MOST];
-static size_t hoard_count, hoard_bytes;
+static size_t hoard_count, hoard_hole, hoard_bytes; /* no hole is below hoard_hole */
 static volatile uint64_t hoard_progress; /* blocks taken and freed */
 
 static inline void hoard_grow(struct rng *rng, size_t bytes)
 {
     for (size_t end = hoard_bytes + bytes; hoard_bytes < end;) {
-        size_t i = hoard_count++, size = 16 + rng_below(rng, 1000);
+        while (hoard_hole < hoard_count && hoard_block[hoard_hole] != NULL)
+            hoard_hole++;
+        size_t i = hoard_hole, size = 16 + rng_below(rng, 1000);
         CHECK(i < HOARD_MOST);
+        hoard_count += i == hoard_count;
         hoard_block[i] = malloc(size);
         CHECK(hoard_block[i] != NULL);
         pattern_fill(hoard_block[i], size, i);
@@ -107,6 +110,7 @@ static inline void hoard_drop(size_t keep)
     }
     while (hoard_count > 0 && hoard_block[hoard_count - 1] == NULL)
         hoard_count--;
+    hoard_hole = 0;
 }
 
 /* ---- the manager, started by growing ---- */
