@@ -55,9 +55,9 @@ static void all_threads_agree(pid_t pid)
 
 static void grow_and_agree(struct rng *rng)
 {
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 6; i++) {
         all_threads_agree(getpid());
-        hoard_grow(rng, 8 * MIB);
+        hoard_grow(rng, 7 * MIB); /* together more than it takes to have a manager */
     }
     hoard_drop(5);
     all_threads_agree(getpid());

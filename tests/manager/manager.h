@@ -115,7 +115,7 @@ static inline void hoard_drop(size_t keep)
 
 /* ---- the manager, started by growing ---- */
 
-#define START_BYTES (48 * MIB) /* more than it takes to have one */
+#define START_BYTES (40 * MIB) /* more than it takes to have one */
 
 /* Grows until the manager is there; 0 if that does not happen. */
 static inline pid_t manager_try(struct rng *rng)

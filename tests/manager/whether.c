@@ -164,15 +164,19 @@ static void own_groups(void)
         SKIP("nothing may be mounted over the control groups: errno %d", errno);
 }
 
-/* Writes a file of the process's own group. */
-static void group_write(const char *file, const char *value)
+/* Writes a file of the process's own group of version 2 or, for memory, 1. */
+static void group_write_of(int version, const char *file, const char *value)
 {
-    char text[4096], path[4096] = GROUPS, whole[4200];
-    size_t length = strlen(path);
-    CHECK(proc_read("/proc/self/cgroup", text, sizeof text) > 0);
-    const char *row = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+    char text[4096] = "\n", path[4096] = GROUPS, whole[4200];
+    CHECK(proc_read("/proc/self/cgroup", text + 1, sizeof text - 1) > 0);
+    const char *row = strstr(text, version == 2 ? "\n0::" : ":memory:");
     if (row == NULL)
-        SKIP("no control groups of version 2 in this kernel");
+        SKIP("no control groups of version %d here", version);
+    if (version == 1) {
+        strcat(path, "/memory");
+        mkdir(path, 0755);
+    }
+    size_t length = strlen(path);
     row = strchr(row, '/');
     for (; row != NULL && *row != '\n' && *row != 0; row++) {
         if (*row == '/' && path[length - 1] != '/')
@@ -183,6 +187,11 @@ static void group_write(const char *file, const char *value)
     mkdir(path, 0755);
     snprintf(whole, sizeof whole, "%s/%s", path, file);
     write_file(whole, value);
+}
+
+static void group_write(const char *file, const char *value)
+{
+    group_write_of(2, file, value);
 }
 
 static void quota(uint64_t seed, const char *value, bool is_enough)
@@ -222,13 +231,13 @@ static void no_quota(uint64_t seed)
 
 /* ---- near a limit of memory nothing is made ready ahead ---- */
 
-static size_t provided_under(uint64_t seed, const char *limit)
+static size_t provided_under(uint64_t seed, int version, const char *limit)
 {
     struct rng rng = {seed};
     own_groups();
-    group_write("memory.max", limit);
-    group_write("memory.current", "251658240\n");
-    group_write("memory.stat", "anon 251658240\ninactive_file 0\n");
+    group_write_of(version, version == 2 ? "memory.max" : "memory.limit_in_bytes", limit);
+    group_write_of(version, version == 2 ? "memory.current" : "memory.usage_in_bytes", "251658240\n");
+    group_write_of(version, "memory.stat", version == 2 ? "anon 251658240\ninactive_file 0\n" : "total_inactive_file 0\n");
     manager_start(&rng);
     hoard_grow(&rng, 150 * MIB);
     sleep_us(20000);
@@ -238,13 +247,23 @@ static size_t provided_under(uint64_t seed, const char *limit)
     return stats.provided_bytes;
 }
 
-static void near_the_limit(uint64_t seed)
+static void near(uint64_t seed, int version)
 {
     expect_auto();
     if (!can_have_one())
         SKIP("one cpu");
-    size_t provided = provided_under(seed, "268435456\n");
+    size_t provided = provided_under(seed, version, "268435456\n");
     CHECK_MSG(provided == 0, "%zu KiB made ready although only 16 MiB are left", provided / KIB);
+}
+
+static void near_the_limit(uint64_t seed)
+{
+    near(seed, 2);
+}
+
+static void near_the_limit_v1(uint64_t seed)
+{
+    near(seed, 1);
 }
 
 static void far_from_the_limit(uint64_t seed)
@@ -255,7 +274,7 @@ static void far_from_the_limit(uint64_t seed)
     const char *row = strstr(text, "MemAvailable:");
     if (!can_have_one() || row == NULL || strtoull(row + 13, NULL, 10) < 512 * KIB)
         SKIP("one cpu, or short of memory");
-    CHECK_MSG(provided_under(seed, "max\n") > 0, "nothing was made ready for a program that grows");
+    CHECK_MSG(provided_under(seed, 2, "max\n") > 0, "nothing was made ready for a program that grows");
 }
 
 /* ---- switched off: an option is read at start ---- */
@@ -293,6 +312,7 @@ int main(int argc, char **argv)
         {"quota_of_three", quota_of_three},
         {"no_quota", no_quota},
         {"near_the_limit", near_the_limit},
+        {"near_the_limit_v1", near_the_limit_v1},
         {"far_from_the_limit", far_from_the_limit},
     };
     return cases_run(argc, argv, cases, sizeof cases / sizeof cases[0]);
