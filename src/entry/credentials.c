@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * Calls that must see a process of only its own threads.  libc changes the credentials of every thread it knows of,
- * and it does not know of the manager: a manager left running would keep the old ones.  unshare and setns refuse
- * some namespaces to a process with a second thread.  So each parks the manager first and lets it be started anew
- * afterwards; after a seccomp filter was installed it is not: nobody knows what the filter lets it do, and a call it
- * does not let through may end the process.  System calls made without libc pass us by; programs that make them call
+ * and it does not know of the manager: a manager left running would keep the old ones, or the old root directory.
+ * unshare and setns refuse some namespaces to a process with a second thread.  So each parks the manager first and lets
+ * it be started anew afterwards.  A process that shuts itself in (seccomp, or the no_new_privs that comes before it)
+ * gets no manager any more: nobody knows what the filter lets it do, and a call it does not let through may end the
+ * process.  System calls made without libc pass us by; programs that make them call
  * sutler_manager_park().
  *
  * Only in the shared library: a static program's libc cannot be put behind these.
@@ -60,6 +61,7 @@ PARKED(setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, 
 PARKED(setgroups, (size_t count, const gid_t *groups), (count, groups))
 PARKED(initgroups, (const char *user, gid_t group), (user, group))
 PARKED(capset, (void *header, const void *data), (header, data))
+PARKED(chroot, (const char *path), (path))
 PARKED(unshare, (int flags), (flags))
 PARKED(setns, (int fd, int type), (fd, type))
 
@@ -77,6 +79,11 @@ static bool concerns_all_threads(int operation)
     default:
         return false;
     }
+}
+
+static bool shuts_in(int operation)
+{
+    return operation == PR_SET_SECCOMP || operation == PR_SET_NO_NEW_PRIVS;
 }
 
 static int (*next_prctl)(int, ...);
@@ -104,7 +111,7 @@ EXPORT int prctl(int operation, ...)
     if (park)
         sutler_manager_park();
     int result = next_prctl(operation, argument[0], argument[1], argument[2], argument[3]);
-    if (operation == PR_SET_SECCOMP && result == 0)
+    if (result == 0 && shuts_in(operation))
         manager_forbid();
     if (park)
         sutler_manager_resume();

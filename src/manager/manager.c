@@ -28,9 +28,11 @@ extern const char manager_sees_credentials __attribute__((weak));
 /* Starting, parking: program threads only, with all signals blocked, since a handler may park. */
 static struct lock control = LOCK_FREE;
 static uint64_t signals_before_fork;
-static _Atomic uint32_t tid;            /* of the thread; the kernel clears it when it is gone */
+static _Atomic uint32_t tid;            /* of the thread; the kernel clears it when it has left our memory */
+static uint32_t last_tid;               /* of the last one started; 0 once it is known to be gone */
 static _Atomic uint32_t bell;           /* counts wakes */
 static _Atomic uint32_t notices;
+static size_t start_bytes = MANAGER_START_BYTES; /* in use: from here on it is worthwhile */
 static _Atomic bool stop;
 static _Atomic unsigned park_depth;
 static _Atomic uint64_t cpu_us;
@@ -57,12 +59,13 @@ static void sleep_until(uint64_t when_ns)
         return;
     if (when_ns == UINT64_MAX) {
         change_state(manager_busy, manager_asleep);
-        /* A process whose last program thread left by a raw exit would stay for ever: look once in a while. */
+        /* A process whose last program thread left by a raw exit would stay for ever: look now and once in a while. */
         const uint64_t look_every_ns = 60000000000ull;
         while (atomic_load(&bell) == heard && !atomic_load(&stop)) {
+            int status;
+            if (os_is_alone(&status))
+                os_thread_exit(status);
             os_futex_wait_for(&bell, heard, look_every_ns);
-            if (os_is_alone())
-                atomic_store(&stop, true);
         }
         change_state(manager_asleep, manager_busy);
         return;
@@ -145,7 +148,9 @@ static bool start_locked(void)
     long result = clone_thread(run, block + STACK_BYTES, thread_pointer, &tid);
     if (result < 0)
         atomic_store(&tid, 0);
-    else if (atomic_load(&park_depth) != 0) /* by a handler, which does not wait */
+    else
+        last_tid = (uint32_t)result;
+    if (result > 0 && atomic_load(&park_depth) != 0) /* by a handler, which does not wait */
         ask_to_stop();
     return result > 0;
 }
@@ -158,10 +163,25 @@ static void stop_locked(void)
         os_futex_wait_shared(&tid, running);
 }
 
+/* The kernel counts a thread for a moment longer, and refuses new namespaces meanwhile. */
+static void wait_gone_locked(void)
+{
+    if (last_tid != 0)
+        os_thread_wait_gone(last_tid);
+    last_tid = 0;
+}
+
 /* Nobody wants it gone, and the last one is. */
 static bool may_start(void)
 {
     return atomic_load(&park_depth) == 0 && atomic_load(&tid) == 0;
+}
+
+/* A forked child has its parent's heap and mostly lives for a moment: it is given time. */
+static bool is_worthwhile(void)
+{
+    size_t in_use = span_counts().in_use_bytes;
+    return in_use >= start_bytes || (in_use >= MANAGER_START_BYTES && atomic_fetch_add(&notices, 1) >= 4 * NOTICES_PER_WAKE);
 }
 
 COLD void manager_notice_slow(enum manager_state state)
@@ -173,7 +193,7 @@ COLD void manager_notice_slow(enum manager_state state)
             ring();
         return;
     }
-    if (state != manager_absent || span_counts().in_use_bytes < MANAGER_START_BYTES || !may_start())
+    if (state != manager_absent || !is_worthwhile() || !may_start())
         return;
     uint64_t signals = os_block_signals();
     if (lock_try(&control)) {
@@ -198,6 +218,7 @@ void manager_park(bool may_wait)
     lock_take(&control);
     if (atomic_load(&tid) != 0)
         stop_locked();
+    wait_gone_locked();
     lock_release(&control);
     os_restore_signals(signals);
 }
@@ -242,7 +263,10 @@ void manager_forget(void)
 {
     lock_reset(&purge_lock);
     report_forget();
+    start_bytes = span_counts().in_use_bytes + MANAGER_START_BYTES;
+    atomic_store(&notices, 0);
     atomic_store(&tid, 0);
+    last_tid = 0;
     uint32_t state = atomic_load(&manager_state);
     if (state == manager_busy || state == manager_asleep)
         atomic_store(&manager_state, manager_absent);

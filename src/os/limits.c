@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the process's control groups (cgroup v2) and the machine leave it.  Read from files each time; a file that
- * cannot be read is no limit.
+ * What the process's control groups (version 2; for memory also version 1) and the machine leave it.  Read from files
+ * each time; a file that cannot be read is no limit.
  */
 #include <fcntl.h>
 #include <linux/limits.h>
@@ -10,8 +10,6 @@
 #include "os/line.h"
 #include "os/os.h"
 #include "os/syscall.h"
-
-#define ROOT "/sys/fs/cgroup"
 
 /* The beginning of a small file, NUL-terminated; "" if it cannot be read. */
 static const char *read_file(const char *path, char *text, size_t size)
@@ -61,7 +59,25 @@ static size_t number(const char *text)
 
 struct group {
     char path[PATH_MAX];
-    size_t length;
+    size_t length, root_length;
+};
+
+/* Where a version keeps its files, and what it calls them. */
+struct version {
+    const char *row; /* in /proc/self/cgroup, behind the number */
+    const char *root;
+    const char *limit, *soft_limit, *used, *file_cache;
+};
+static const struct version version_2 = {
+    "::", "/sys/fs/cgroup", "/memory.max", "/memory.high", "/memory.current", "inactive_file ",
+};
+static const struct version version_1 = {
+    ":memory:",
+    "/sys/fs/cgroup/memory",
+    "/memory.limit_in_bytes",
+    "/memory.limit_in_bytes", /* its soft limit is no limit while memory is left elsewhere */
+    "/memory.usage_in_bytes",
+    "total_inactive_file ",
 };
 
 static void group_append(struct group *g, const char *text)
@@ -71,19 +87,34 @@ static void group_append(struct group *g, const char *text)
     g->path[g->length] = '\0';
 }
 
-static void group_own(struct group *g)
+/* The path in the row of this version; NULL if there is none. */
+static const char *path_of(const char *rows, const struct version *v)
+{
+    while (*rows != '\0') {
+        while (*rows >= '0' && *rows <= '9')
+            rows++;
+        if (starts_with(rows, v->row))
+            return rows + text_length(v->row);
+        while (*rows != '\0' && *rows++ != '\n')
+            ;
+    }
+    return NULL;
+}
+
+static void group_own(struct group *g, const struct version *v)
 {
     char text[PATH_MAX];
-    const char *path = after_key(read_file("/proc/self/cgroup", text, sizeof text), "0::");
+    const char *path = path_of(read_file("/proc/self/cgroup", text, sizeof text), v);
     g->length = 0;
-    group_append(g, ROOT);
+    group_append(g, v->root);
+    g->root_length = g->length;
     if (path != NULL && path[0] == '/' && path[1] != '\n')
         group_append(g, path);
 }
 
 static bool group_up(struct group *g)
 {
-    if (g->length <= sizeof ROOT - 1)
+    if (g->length <= g->root_length)
         return false;
     while (g->path[--g->length] != '/')
         ;
@@ -103,20 +134,31 @@ static const char *group_read(struct group *g, const char *file, char *text, siz
 
 /* ---- answers ---- */
 
-static size_t group_headroom(struct group *g)
+static size_t group_headroom(struct group *g, const struct version *v)
 {
     char text[4096];
-    size_t limit = number(group_read(g, "/memory.max", text, sizeof text));
-    limit = min_size(limit, number(group_read(g, "/memory.high", text, sizeof text)));
+    size_t limit = number(group_read(g, v->limit, text, sizeof text));
+    limit = min_size(limit, number(group_read(g, v->soft_limit, text, sizeof text)));
     if (limit == SIZE_MAX)
         return SIZE_MAX;
-    size_t used = number(group_read(g, "/memory.current", text, sizeof text));
+    size_t used = number(group_read(g, v->used, text, sizeof text));
     if (used == SIZE_MAX)
         return SIZE_MAX;
     /* Files read once are dropped before anybody is killed. */
-    size_t cache = number(after_key(group_read(g, "/memory.stat", text, sizeof text), "inactive_file "));
+    size_t cache = number(after_key(group_read(g, "/memory.stat", text, sizeof text), v->file_cache));
     used -= cache == SIZE_MAX ? 0 : min_size(cache, used);
     return limit > used ? limit - used : 0;
+}
+
+static size_t groups_headroom(const struct version *v)
+{
+    size_t headroom = SIZE_MAX;
+    struct group g;
+    group_own(&g, v);
+    do
+        headroom = min_size(headroom, group_headroom(&g, v));
+    while (group_up(&g));
+    return headroom;
 }
 
 size_t os_memory_headroom(void)
@@ -124,12 +166,8 @@ size_t os_memory_headroom(void)
     char text[256];
     size_t kib = number(after_key(read_file("/proc/meminfo", text, sizeof text), "MemAvailable:"));
     size_t headroom = kib > SIZE_MAX >> 10 ? SIZE_MAX : kib << 10;
-    struct group g;
-    group_own(&g);
-    do
-        headroom = min_size(headroom, group_headroom(&g));
-    while (group_up(&g));
-    return headroom;
+    headroom = min_size(headroom, groups_headroom(&version_2));
+    return min_size(headroom, groups_headroom(&version_1));
 }
 
 /* The whole part of "some avg10=N.NN", by the process's group or else the machine. */
@@ -137,7 +175,7 @@ unsigned os_memory_stall_percent(void)
 {
     char text[128];
     struct group g;
-    group_own(&g);
+    group_own(&g, &version_2);
     const char *line = after_key(group_read(&g, "/memory.pressure", text, sizeof text), "some avg10=");
     if (line == NULL)
         line = after_key(read_file("/proc/pressure/memory", text, sizeof text), "some avg10=");
@@ -149,7 +187,7 @@ unsigned os_cpu_quota_percent(void)
 {
     size_t percent = UINT32_MAX;
     struct group g;
-    group_own(&g);
+    group_own(&g, &version_2);
     do {
         char text[64];
         const char *at = group_read(&g, "/cpu.max", text, sizeof text); /* "QUOTA PERIOD" or "max PERIOD" */

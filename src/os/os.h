@@ -100,14 +100,19 @@ void os_yield(void);
 /* How many cpus the caller may run on. */
 unsigned os_cpus_allowed(void);
 
-/* A thread made by a raw clone: fills in what code of libc expects to find at its thread pointer; names it and gives
- * it an empty file descriptor table of its own (false if it cannot: it must not open files then). */
+/* A thread made by a raw clone: fills in what code of libc expects to find at its thread pointer; names it, gives it an
+ * empty file descriptor table of its own (false if it cannot: it must not open files then) and has it work in no
+ * directory that could be wanted back. */
 void os_thread_block_prepare(void *thread_pointer);
 bool os_thread_settle(const char *name);
+/* Waits until the process no longer counts a thread that is ending: its futex is woken a little before. */
+void os_thread_wait_gone(uint32_t tid);
 /* Cpu time of the calling thread. */
 uint64_t os_thread_cpu_us(void);
-/* True if the process's first thread has ended and nobody but the caller is left. */
-bool os_is_alone(void);
+/* True if the process's first thread has ended, with *status, and nobody but the caller is left. */
+bool os_is_alone(int *status);
+/* Ends the calling thread; the status of a process's last thread is the process's. */
+_Noreturn void os_thread_exit(int status);
 /* True if the process has, or got by its file, privileges an ordinary user has not. */
 bool os_is_privileged(void);
 /* Blocks all signals of the calling thread; the value restores them. */

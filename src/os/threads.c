@@ -115,8 +115,19 @@ void os_thread_block_prepare(void *thread_pointer)
 bool os_thread_settle(const char *name)
 {
     const unsigned close_range_unshare = 2;
+    sys_call(SYS_chdir, (long)"/", 0, 0, 0, 0, 0);
     sys_call(SYS_prctl, PR_SET_NAME, (long)name, 0, 0, 0, 0);
     return !sys_failed(sys_call(SYS_close_range, 0, ~0u, close_range_unshare, 0, 0, 0));
+}
+
+void os_thread_wait_gone(uint32_t tid)
+{
+    /* A debugger that looks at the thread can keep it there: not for ever. */
+    const uint64_t moment_ns = 100000;
+    static _Atomic uint32_t never;
+    long pid = sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    for (int i = 0; i < 10000 && sys_call(SYS_tgkill, pid, (long)tid, 0, 0, 0, 0) == 0; i++)
+        os_futex_wait_for(&never, 0, moment_ns);
 }
 
 uint64_t os_thread_cpu_us(void)
@@ -126,29 +137,44 @@ uint64_t os_thread_cpu_us(void)
     return (uint64_t)used.tv_sec * 1000000u + (uint64_t)used.tv_nsec / 1000u;
 }
 
-bool os_is_alone(void)
+static const char *skip_fields(const char *at, int count)
 {
-    long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/self/stat", O_RDONLY | O_CLOEXEC, 0, 0, 0);
-    if (sys_failed(fd))
-        return false;
-    char text[512];
-    long n = sys_call(SYS_read, fd, (long)text, sizeof text - 1, 0, 0, 0);
-    sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-    if (n <= 0)
-        return false;
-    /* pid (name) state ...; the number of threads is the 18th field after the name. */
-    while (n > 0 && text[n - 1] != ')')
-        n--;
-    const char *at = text + n;
-    text[sizeof text - 1] = '\0';
-    if (at[0] != ' ' || at[1] != 'Z')
-        return false;
-    for (int field = 3; field < 20 && *at != '\0'; field++) {
+    while (count-- > 0 && *at != '\0') {
         at++;
         while (*at != ' ' && *at != '\0')
             at++;
     }
-    return at[0] == ' ' && at[1] <= '2' && at[2] == ' ';
+    return at;
+}
+
+bool os_is_alone(int *status)
+{
+    long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/self/stat", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    if (sys_failed(fd))
+        return false;
+    char text[1024];
+    long n = sys_call(SYS_read, fd, (long)text, sizeof text - 1, 0, 0, 0);
+    sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    while (n > 0 && text[n - 1] != ')')
+        n--;
+    /* pid (name) state ...: the number of threads is the 20th field, the exit code of the first the 52nd. */
+    const char *state = text + n, *threads = skip_fields(state, 20 - 3), *code = skip_fields(state, 52 - 3);
+    if (state[0] != ' ' || state[1] != 'Z' || threads[0] != ' ' || threads[1] > '2' || threads[2] != ' ')
+        return false;
+    unsigned value = 0;
+    for (code += *code == ' '; *code >= '0' && *code <= '9'; code++)
+        value = value * 10 + (unsigned)(*code - '0');
+    *status = (int)(value >> 8 & 0xff);
+    return true;
+}
+
+void os_thread_exit(int status)
+{
+    for (;;)
+        sys_call(SYS_exit, status, 0, 0, 0, 0, 0);
 }
 
 unsigned os_current_cpu(void)

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A control group with a limit of 256 MiB, driven to its edge.  The same program - blocks of sizes on which no allocator has
+ * to round more than another, grown to a level, churned there, shrunk and regrown - runs in such a group under the system's
+ * malloc and under the library, at higher and higher levels, and the library's must not be killed for memory at a level at
+ * which the system's was not.  The highest levels are left out: there the superblocks that are not full decide, with or
+ * without a manager, and not what it makes ready.
+ *
+ * Groups of version 2 and, where the memory controller belongs to version 1, of that one.  The group is made below the
+ * test's own, so that it allows no more than that.
+ */
+#include "watch.h"
+#include <sys/stat.h>
+
+#define LIMIT_MIB 256
+
+/* ---- the program ---- */
+
+static int program(uint64_t seed, size_t mib)
+{
+    static const size_t sizes[] = {24, 56, 120, 248, 504, 1016};
+    static void *block[(size_t)1 << 21];
+    static unsigned char kind[(size_t)1 << 21];
+    struct rng rng = {seed};
+    size_t count = 0, bytes = 0, wanted = mib * MIB - sizeof(void *) * 64;
+    /* The tables are memory of the group as well. */
+    for (; bytes + count * (1 + sizeof(void *)) < wanted; count++) {
+        size_t size = sizes[kind[count] = (unsigned char)rng_below(&rng, 6)];
+        CHECK(count < sizeof block / sizeof block[0] && (block[count] = malloc(size)) != NULL);
+        memset(block[count], (int)count, size);
+        bytes += size + 8;
+        if (bytes + 40 * MIB > wanted && count % 256 == 0)
+            sleep_us(20); /* slowly towards the edge: time to make much ready */
+    }
+    /* One for one, of the same size: the level stays, the manager has something to look at. */
+    for (size_t i = 0; i < 2 * count; i++) {
+        size_t at = rng_below(&rng, count), size = sizes[kind[at]];
+        unsigned char *old = block[at];
+        CHECK(old[0] == (unsigned char)at);
+        free(old);
+        CHECK((block[at] = malloc(size)) != NULL);
+        memset(block[at], (int)at, size);
+    }
+    sleep_us(600000);
+    for (size_t i = count / 2; i < count; i++) {
+        CHECK(*(unsigned char *)block[i] == (unsigned char)i);
+        free(block[i]);
+    }
+    sleep_us(600000);
+    for (size_t i = count / 2; i < count; i++) {
+        size_t size = sizes[kind[i]];
+        CHECK((block[i] = malloc(size)) != NULL);
+        memset(block[i], (int)i, size);
+    }
+    for (size_t i = 0; i < count; i++)
+        CHECK(*(unsigned char *)block[i] == (unsigned char)i);
+    return 0;
+}
+
+/* ---- the group ---- */
+
+static char group[1024];
+
+static bool group_write(const char *file, const char *value)
+{
+    char path[1200];
+    snprintf(path, sizeof path, "%s/%s", group, file);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    bool good = fd >= 0 && write(fd, value, strlen(value)) == (ssize_t)strlen(value);
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+/* Below the directory of the group that /proc/self/cgroup names in the row with `key`. */
+static bool group_make_below(const char *mount, const char *key, const char *limit_file)
+{
+    char text[4096], value[32];
+    proc_read("/proc/self/cgroup", text, sizeof text);
+    const char *row = strstr(text, key);
+    if (row == NULL)
+        return false;
+    row += strlen(key);
+    snprintf(group, sizeof group, "%s%.*s", mount, (int)strcspn(row, "\n"), row);
+    group_write("cgroup.subtree_control", "+memory"); /* version 2; refused where it is so already, or cannot be */
+    size_t length = strlen(group);
+    snprintf(group + length, sizeof group - length, "%ssutler-test-%d", group[length - 1] == '/' ? "" : "/", getpid());
+    if (mkdir(group, 0755) != 0)
+        return false;
+    snprintf(value, sizeof value, "%zu", LIMIT_MIB * MIB);
+    if (group_write(limit_file, value))
+        return true;
+    rmdir(group);
+    return false;
+}
+
+static bool group_make(void)
+{
+    return group_make_below("/sys/fs/cgroup", "0::", "memory.max") ||
+           group_make_below("/sys/fs/cgroup/memory", ":memory:", "memory.limit_in_bytes");
+}
+
+static void group_remove(void)
+{
+    for (int i = 0; i < 200 && rmdir(group) != 0; i++)
+        sleep_us(10000);
+}
+
+/* ---- runs ---- */
+
+enum fate { fate_done, fate_killed, fate_other };
+
+static enum fate run(const char *self, size_t mib, uint64_t seed, const char *library)
+{
+    char level[32], number[32];
+    snprintf(level, sizeof level, "%zu", mib);
+    snprintf(number, sizeof number, "%llu", (unsigned long long)seed);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        char own[32];
+        snprintf(own, sizeof own, "%d", getpid());
+        if (!group_write("cgroup.procs", own) || !group_write("memory.swap.max", "0"))
+            errno = 0; /* no swap, no file */
+        if (library != NULL) {
+            setenv("LD_PRELOAD", library, 1);
+        } else {
+            unsetenv("LD_PRELOAD");
+            unsetenv("TEST_EXPECT_SUTLER");
+        }
+        execl(self, self, "--mib", level, "--seed", number, NULL);
+        _exit(99);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+        return fate_killed;
+    if (status == 0)
+        return fate_done;
+    test_say("%s at %zu MiB ended with status 0x%x\n", library == NULL ? "the system's malloc" : library, mib,
+             (unsigned)status);
+    return fate_other;
+}
+
+int main(int argc, char **argv)
+{
+    test_begin(0);
+    size_t mib = test_option(argc, argv, "--mib", 0);
+    if (mib != 0)
+        return program(test_option(argc, argv, "--seed", 1), mib);
+    test_watchdog(110);
+    const char *library = getenv("TEST_LIBRARY");
+    if (library == NULL)
+        SKIP("TEST_LIBRARY names no library");
+    uint64_t seed = test_seed_from(NULL);
+    if (!group_make())
+        SKIP("no control group with a memory limit can be made here");
+    size_t step = test_option(argc, argv, "--step", 12), worse = 0;
+    size_t most = test_option(argc, argv, "--most", 232);
+    enum fate system = fate_done;
+    for (size_t level = test_option(argc, argv, "--from", 220); system == fate_done && level <= most; level += step) {
+        system = run(argv[0], level, seed, NULL);
+        enum fate own = run(argv[0], level, seed, library);
+        test_say("%zu MiB: the system's malloc %s, the library %s\n", level, system == fate_done ? "ends well" : "is killed",
+                 own == fate_done ? "ends well" : "is killed");
+        if (own != fate_done && system == fate_done && worse == 0)
+            worse = level;
+    }
+    group_remove();
+    CHECK_MSG(worse == 0, "killed for memory at %zu MiB, where the system's malloc is not", worse);
+    return 0;
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Whether there is a manager at all: where it is switched off, where the program has one cpu only or a quota below two,
+ * where no thread may be made, the program goes on inline and no thread is seen.  Where cpus are taken away while it runs,
+ * the program goes on with it.
+ *
+ * The quota is asked for in a file system: the test puts one of its own, with the file it wants, where the control groups
+ * are mounted (in a mount namespace nobody else sees), so that it needs no control groups.
+ */
+#include "watch.h"
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#define GROUPS "/sys/fs/cgroup"
+
+/* The manager's own choice, which a variable of the caller's environment would override. */
+static void expect_auto(void)
+{
+    char value[16];
+    if (!test_is_sutler())
+        SKIP("another malloc");
+    CHECK(sutler_option_get("manager", value, sizeof value) == 0 && strcmp(value, "auto") == 0);
+}
+
+static void uses_the_heap(struct rng *rng)
+{
+    hoard_drop(9);
+    hoard_grow(rng, 20 * MIB);
+    hoard_check();
+    hoard_drop(0);
+}
+
+static bool can_have_one(void)
+{
+    int cpus[64];
+    return proc_cpus(cpus, 64) >= 2;
+}
+
+/* The contrast to all the others. */
+static void started(uint64_t seed)
+{
+    struct rng rng = {seed};
+    expect_auto();
+    if (!can_have_one())
+        SKIP("one cpu");
+    hoard_grow(&rng, 8 * MIB);
+    CHECK_MSG(manager_of(getpid()) == 0, "a manager for a small program");
+    if (manager_try(&rng) == 0)
+        SKIP("no manager is wanted here (a quota?)");
+    uses_the_heap(&rng);
+}
+
+static void one_cpu(uint64_t seed)
+{
+    struct rng rng = {seed};
+    int cpus[64];
+    expect_auto();
+    proc_cpus(cpus, 64);
+    proc_pin_tid(0, cpus[0]);
+    manager_never(&rng, 1);
+    uses_the_heap(&rng);
+}
+
+/* All threads, the manager among them, onto `count` cpus from number `from`. */
+static void squeeze(const int *cpus, int from, int count)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int i = 0; i < count; i++)
+        CPU_SET(cpus[from + i], &set);
+    pid_t tasks[TASKS_MOST];
+    int task_count = tasks_of(getpid(), tasks);
+    for (int i = 0; i < task_count; i++)
+        sched_setaffinity(tasks[i], sizeof set, &set);
+}
+
+static void cpus_taken_away(uint64_t seed)
+{
+    struct rng rng = {seed};
+    int cpus[64], count = proc_cpus(cpus, 64);
+    if (count < 2)
+        SKIP("one cpu");
+    if (manager_try(&rng) == 0)
+        SKIP("no manager is wanted here (a quota?)");
+    for (int i = 0; i < 12; i++) {
+        squeeze(cpus, i % count, 1);
+        hoard_grow(&rng, 10 * MIB);
+        squeeze(cpus, 0, count);
+        hoard_drop(3);
+        squeeze(cpus, (i + 1) % count, 1);
+        hoard_grow(&rng, 5 * MIB);
+        hoard_drop(40);
+    }
+    CHECK(manager_of(getpid()) != 0);
+    hoard_check();
+    hoard_drop(0);
+}
+
+/* A fork child of a program on one cpu decides for itself. */
+static void child_of_one_cpu(uint64_t seed)
+{
+    struct rng rng = {seed};
+    int cpus[64], count = proc_cpus(cpus, 64);
+    if (count < 2)
+        SKIP("one cpu");
+    if (manager_try(&rng) == 0)
+        SKIP("no manager is wanted here (a quota?)");
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        test_watchdog(30);
+        pid_t tasks[TASKS_MOST];
+        proc_pin_tid(0, cpus[0]);
+        hoard_grow(&rng, 10 * MIB);
+        sleep_us(20000);
+        CHECK(tasks_of(getpid(), tasks) == 1);
+        hoard_check();
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(manager_of(getpid()) != 0);
+}
+
+static void no_threads_allowed(uint64_t seed)
+{
+    struct rng rng = {seed};
+    struct rlimit one = {1, 1};
+    if (geteuid() != 0)
+        SKIP("needs root, to become somebody who has one process only");
+    CHECK(setrlimit(RLIMIT_NPROC, &one) == 0);
+    CHECK(setresuid(54321, 54321, 54321) == 0);
+    manager_never(&rng, 1);
+    uses_the_heap(&rng);
+}
+
+/* ---- a quota ---- */
+
+static void write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    CHECK_MSG(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text), "%s: errno %d", path, errno);
+    close(fd);
+}
+
+/* A file system of our own instead of the control groups. */
+static void own_groups(void)
+{
+    char text[64];
+    uid_t user = getuid();
+    gid_t group = getgid();
+    bool root = geteuid() == 0;
+    if (unshare(root ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER) != 0)
+        SKIP("no mount namespace is to be had: errno %d", errno);
+    if (!root) {
+        write_file("/proc/self/setgroups", "deny");
+        snprintf(text, sizeof text, "0 %u 1", user);
+        write_file("/proc/self/uid_map", text);
+        snprintf(text, sizeof text, "0 %u 1", group);
+        write_file("/proc/self/gid_map", text);
+    }
+    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount("none", GROUPS, "tmpfs", 0, NULL) != 0)
+        SKIP("nothing may be mounted over the control groups: errno %d", errno);
+}
+
+/* Writes a file of the process's own group of version 2 or, for memory, 1. */
+static void group_write_of(int version, const char *file, const char *value)
+{
+    char text[4096] = "\n", path[4096] = GROUPS, whole[4200];
+    CHECK(proc_read("/proc/self/cgroup", text + 1, sizeof text - 1) > 0);
+    const char *row = strstr(text, version == 2 ? "\n0::" : ":memory:");
+    if (row == NULL)
+        SKIP("no control groups of version %d here", version);
+    if (version == 1) {
+        strcat(path, "/memory");
+        mkdir(path, 0755);
+    }
+    size_t length = strlen(path);
+    row = strchr(row, '/');
+    for (; row != NULL && *row != '\n' && *row != 0; row++) {
+        if (*row == '/' && path[length - 1] != '/')
+            mkdir(path, 0755);
+        path[length++] = *row;
+        path[length] = 0;
+    }
+    mkdir(path, 0755);
+    snprintf(whole, sizeof whole, "%s/%s", path, file);
+    write_file(whole, value);
+}
+
+static void group_write(const char *file, const char *value)
+{
+    group_write_of(2, file, value);
+}
+
+static void quota(uint64_t seed, const char *value, bool is_enough)
+{
+    struct rng rng = {seed};
+    expect_auto();
+    if (!can_have_one())
+        SKIP("one cpu");
+    own_groups();
+    group_write("cpu.max", value);
+    if (is_enough) {
+        manager_start(&rng);
+    } else {
+        hoard_grow(&rng, START_BYTES); /* the thread itself looks, and leaves: it may be seen for a moment */
+        pid_t tasks[TASKS_MOST];
+        for (int i = 0; i < 2500 && tasks_of(getpid(), tasks) > 1; i++)
+            sleep_us(2000);
+        manager_never(&rng, 1);
+    }
+    uses_the_heap(&rng);
+}
+
+static void quota_below_two(uint64_t seed)
+{
+    quota(seed, "150000 100000\n", false);
+}
+
+static void quota_of_three(uint64_t seed)
+{
+    quota(seed, "300000 100000\n", true);
+}
+
+static void no_quota(uint64_t seed)
+{
+    quota(seed, "max 100000\n", true);
+}
+
+/* ---- near a limit of memory nothing is made ready ahead ---- */
+
+static size_t provided_under(uint64_t seed, int version, const char *limit)
+{
+    struct rng rng = {seed};
+    own_groups();
+    group_write_of(version, version == 2 ? "memory.max" : "memory.limit_in_bytes", limit);
+    group_write_of(version, version == 2 ? "memory.current" : "memory.usage_in_bytes", "251658240\n");
+    group_write_of(version, "memory.stat", version == 2 ? "anon 251658240\ninactive_file 0\n" : "total_inactive_file 0\n");
+    manager_start(&rng);
+    hoard_grow(&rng, 150 * MIB);
+    sleep_us(20000);
+    struct sutler_stats stats;
+    CHECK(sutler_stats_get(&stats, sizeof stats) == 0);
+    uses_the_heap(&rng);
+    return stats.provided_bytes;
+}
+
+static void near(uint64_t seed, int version)
+{
+    expect_auto();
+    if (!can_have_one())
+        SKIP("one cpu");
+    size_t provided = provided_under(seed, version, "268435456\n");
+    CHECK_MSG(provided == 0, "%zu KiB made ready although only 16 MiB are left", provided / KIB);
+}
+
+static void near_the_limit(uint64_t seed)
+{
+    near(seed, 2);
+}
+
+static void near_the_limit_v1(uint64_t seed)
+{
+    near(seed, 1);
+}
+
+static void far_from_the_limit(uint64_t seed)
+{
+    char text[4096];
+    expect_auto();
+    proc_read("/proc/meminfo", text, sizeof text);
+    const char *row = strstr(text, "MemAvailable:");
+    if (!can_have_one() || row == NULL || strtoull(row + 13, NULL, 10) < 512 * KIB)
+        SKIP("one cpu, or short of memory");
+    CHECK_MSG(provided_under(seed, 2, "max\n") > 0, "nothing was made ready for a program that grows");
+}
+
+/* ---- switched off: an option is read at start ---- */
+
+static void switched_off(uint64_t seed)
+{
+    struct rng rng = {seed};
+    manager_never(&rng, 1);
+    uses_the_heap(&rng);
+}
+
+static void start_switched_off(uint64_t seed)
+{
+    (void)seed;
+    setenv("SUTLER_MANAGER", "off", 1);
+    execl("/proc/self/exe", "whether", "--off", NULL);
+    FAIL("cannot start myself: errno %d", errno);
+}
+
+int main(int argc, char **argv)
+{
+    test_begin(120);
+    if (argc > 1 && strcmp(argv[1], "--off") == 0) {
+        switched_off(1);
+        return 0;
+    }
+    static const struct manager_case cases[] = {
+        {"started", started},
+        {"switched_off", start_switched_off},
+        {"one_cpu", one_cpu},
+        {"child_of_one_cpu", child_of_one_cpu},
+        {"cpus_taken_away", cpus_taken_away},
+        {"no_threads_allowed", no_threads_allowed},
+        {"quota_below_two", quota_below_two},
+        {"quota_of_three", quota_of_three},
+        {"no_quota", no_quota},
+        {"near_the_limit", near_the_limit},
+        {"near_the_limit_v1", near_the_limit_v1},
+        {"far_from_the_limit", far_from_the_limit},
+    };
+    return cases_run(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}
