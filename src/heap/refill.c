@@ -19,9 +19,9 @@ static enum refill refill_failed(enum rcs_result result)
     return result == rcs_aborted ? refill_aborted : refill_moved;
 }
 
-/* Other heaps' threads free into `s` while this one's allocate from it: they would fight over its descriptor, for a few
- * blocks a refill.  Let what comes back collect there, and allocate elsewhere meanwhile.  (Of larger blocks that would take
- * too much memory.) */
+/* Other heaps' threads free into `s` while this one's allocate from it: they would fight over its descriptor, for a
+ * few blocks a refill.  Let what comes back collect there, and allocate elsewhere meanwhile.  (Of larger blocks that
+ * would take too much memory.) */
 static bool remote_is_trickle(const struct superblock *s)
 {
     unsigned back = word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed));
@@ -122,8 +122,9 @@ static enum rcs_result inspect(struct heap *h, unsigned c, struct superblock *s)
     return rcs_done;
 }
 
-/* The superblock malloc goes on with, of those on the heap's lists.  Posted superblocks are settled first if there is
- * nothing good, and every now and then: not each time, for settling takes a superblock from under the threads that free into it. */
+/* The superblock malloc goes on with, of those on the heap's lists.  Posted superblocks are settled first if there
+ * is nothing good, and every now and then: not each time, for settling takes a superblock from under the threads
+ * that free into it. */
 static struct superblock *find_listed(struct heap *h, unsigned c)
 {
     const unsigned pace = 16;

@@ -10,7 +10,7 @@
  * free spans back.
  *
  * Making ready is touching, which leaves a page's content alone: it needs no agreement with the program about who
- * owns the page, and may stop or be late at any moment.  The reserve is zero, so calloc does not clear it again.
+ * owns the page, and may stop or be late at any moment.  The reserve is zero, and its slices stay marked so.
  *
  * Only superblocks of small blocks are provided for: of large blocks the program may never touch a part.
  */

@@ -6,8 +6,8 @@
  * Free spans are kept in arenas (arena.h); what is made ready ahead of demand is the reserve (reserve.h).
  *
  * Dirty free spans are the cache of large blocks.  Its bound is SPAN_DIRTY_FLOOR or a quarter of what is open,
- * whichever is more; a large block freed beyond it goes back to the system at once (superblocks do not: giving back
- * less than a huge page splits it and frees nothing; they wait for a purge).
+ * whichever is more; a large block freed beyond it goes back to the system at once (superblocks of small blocks do
+ * not: giving back less than a huge page splits it and frees nothing; they wait for a purge).
  */
 #ifndef SUTLER_HEAP_SPAN_H
 #define SUTLER_HEAP_SPAN_H
