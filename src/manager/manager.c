@@ -83,7 +83,9 @@ static void run(void)
     if (option_get(option_manager) != manager_on && os_cpu_quota_percent() < 200)
         return manager_forbid(); /* its time would be the program's */
     provision_start();
+    lock_take(&purge_lock); /* no fork in the middle: the child would have the page */
     report_open();
+    lock_release(&purge_lock);
     uint64_t next = UINT64_MAX;
     while (!atomic_load(&stop)) {
         uint64_t now = os_now_ns();
