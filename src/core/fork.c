@@ -74,6 +74,7 @@ static void in_child(void)
         *parent_mark = mark_known;
     release_all();
     manager_fork_child();
+    mapping_unmap_leaving(); /* the parent's manager does its own */
     slow_leave();
 }
 

@@ -2,7 +2,8 @@
  *
  * Blocks above the largest size class.  Up to MAPPING_BYTES_MIN they are spans of the window; from there on mappings of
  * their own, which realloc grows by moving page tables instead of bytes.  A few freed mappings are kept for reuse, at
- * most MAPPING_CACHE_BYTES of them.  All functions may be called from any thread, with no lock held.
+ * most MAPPING_CACHE_BYTES of them; more, up to MAPPING_LEAVING_BYTES, wait for a manager to unmap them, if there is one.
+ * All functions may be called from any thread, with no lock held.
  */
 #ifndef SUTLER_HEAP_LARGE_H
 #define SUTLER_HEAP_LARGE_H
@@ -11,6 +12,7 @@
 
 #define MAPPING_BYTES_MIN ((size_t)16 << 20)
 #define MAPPING_CACHE_BYTES ((size_t)64 << 20)
+#define MAPPING_LEAVING_BYTES ((size_t)1 << 30)
 
 /* A block of at least `size` bytes at a multiple of `alignment` (a power of two); NULL without memory.  *zero tells
  * whether it reads as zeros. */
@@ -35,6 +37,10 @@ void large_give_later(void *p);
 /* Resizes without copying: in place, or for mappings wherever the system puts it.  NULL if that cannot be done (the
  * block is as it was). */
 void *large_resize(void *p, size_t size);
+
+/* There is somebody who calls mapping_unmap_leaving when there is demand (demand.h). */
+extern _Atomic bool mapping_is_helped;
+size_t mapping_unmap_leaving(void);
 
 /* Returns cached mappings to the system, bytes given back: all, or those cached since the last call. */
 size_t mapping_purge(bool all, bool *changed);

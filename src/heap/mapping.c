@@ -6,6 +6,7 @@
 #include "heap/mapping.h"
 
 #include "base/bits.h"
+#include "heap/demand.h"
 #include "heap/large.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -17,7 +18,7 @@ struct mapping {
 
 #define TOMBSTONE 1u
 #define TABLE_MIN 256u /* entries; a power of two */
-#define CACHE_MAX 8
+#define CACHE_MAX 16
 
 /* Replaced as a whole, by one store: a child made in the middle of it finds the old one or the new one. */
 struct table {
@@ -26,11 +27,14 @@ struct table {
 };
 
 struct lock mapping_lock = LOCK_FREE;
+_Atomic bool mapping_is_helped;
+_Atomic uint32_t heap_demand = demand_none;
 
 static struct table *table;
 static size_t blocks, bytes_total;
 static struct mapping cache[CACHE_MAX];
 static bool cache_aged[CACHE_MAX]; /* there at the last mapping_purge */
+static bool cache_leaves[CACHE_MAX]; /* beyond what is kept: to be unmapped as soon as may be */
 static size_t cached_bytes;
 
 static size_t table_bytes(size_t capacity)
@@ -120,41 +124,79 @@ static uintptr_t cache_take_locked(size_t bytes, size_t alignment, size_t *got)
 
 static bool cache_give_locked(uintptr_t address, size_t bytes)
 {
-    if (cached_bytes + bytes > MAPPING_CACHE_BYTES)
+    bool leaves = cached_bytes + bytes > MAPPING_CACHE_BYTES;
+    if (leaves && (!atomic_load(&mapping_is_helped) || cached_bytes + bytes > MAPPING_LEAVING_BYTES))
         return false;
     for (int i = 0; i < CACHE_MAX; i++)
         if (cache[i].address == 0) {
             cache_aged[i] = false;
+            cache_leaves[i] = leaves;
             entry_set(&cache[i], address, bytes);
             cached_bytes += bytes;
+            if (leaves)
+                demand_raise();
             return true;
         }
     return false;
 }
 
-size_t mapping_purge(bool all, bool *changed)
+/* In pieces: the program's own mmap waits for as long as one takes. */
+static void unmap_gently(uintptr_t address, size_t bytes)
+{
+    const size_t piece = 8ul << 20;
+    for (size_t done = 0; bytes - done > piece; done += piece)
+        os_purge((void *)(address + done), piece);
+    os_unmap((void *)address, bytes);
+}
+
+/* Takes entries out of the cache, those that `goes` says, and unmaps them; the bytes. */
+static size_t cache_empty(bool (*goes)(int i, bool *changed), bool *changed)
 {
     struct mapping taken[CACHE_MAX] = {0};
     size_t bytes = 0;
     lock_take(&mapping_lock);
-    for (int i = 0; i < CACHE_MAX; i++) {
-        if (cache[i].address == 0)
-            continue;
-        if (!all && !cache_aged[i]) {
-            cache_aged[i] = true;
-            *changed = true;
-            continue;
+    for (int i = 0; i < CACHE_MAX; i++)
+        if (cache[i].address != 0 && goes(i, changed)) {
+            taken[i] = cache[i];
+            bytes += cache[i].bytes;
+            cache[i].address = 0;
         }
-        taken[i] = cache[i];
-        bytes += cache[i].bytes;
-        cache[i].address = 0;
-    }
     cached_bytes -= bytes;
     lock_release(&mapping_lock);
     for (int i = 0; i < CACHE_MAX; i++)
         if (taken[i].address != 0)
-            os_unmap((void *)taken[i].address, taken[i].bytes);
+            unmap_gently(taken[i].address, taken[i].bytes);
     return bytes;
+}
+
+static bool goes_always(int i, bool *changed)
+{
+    (void)i, (void)changed;
+    return true;
+}
+
+static bool goes_if_aged(int i, bool *changed)
+{
+    bool aged = cache_aged[i];
+    cache_aged[i] = true;
+    *changed |= !aged;
+    return aged;
+}
+
+static bool goes_if_leaving(int i, bool *changed)
+{
+    (void)changed;
+    return cache_leaves[i];
+}
+
+size_t mapping_purge(bool all, bool *changed)
+{
+    return cache_empty(all ? goes_always : goes_if_aged, changed);
+}
+
+size_t mapping_unmap_leaving(void)
+{
+    return cache_empty(goes_if_leaving, NULL);
 }
 
 /* ---- blocks ---- */

@@ -7,8 +7,6 @@
 #define HUGE_PAGE_SLICES ((uint32_t)(OS_RESIDENT_MAX >> SLICE_SHIFT))
 #define TARGET_MIN ((size_t)HUGE_PAGE_SLICES)
 
-_Atomic uint32_t reserve_demand = demand_none;
-
 /* All in slices; under span_lock. */
 static struct {
     uint32_t front;  /* the next superblock is expected here; SLICE_NONE before there was any */
@@ -48,10 +46,9 @@ void reserve_follow(const struct arena *a, uint32_t first, size_t slices, size_t
     if (first != reserve.front)
         reserve.cursor = 0;
     reserve.front = first + (uint32_t)slices;
-    if (reserve.ready * 2 < reserve.target &&
-        atomic_load_explicit(&reserve_demand, memory_order_relaxed) == demand_none && !is_resting()) {
+    if (reserve.ready * 2 < reserve.target && demand_is_none() && !is_resting()) {
         reserve.node = os_current_node();
-        atomic_store_explicit(&reserve_demand, demand_raised, memory_order_relaxed);
+        demand_raise();
     }
 }
 

@@ -17,12 +17,8 @@
 #ifndef SUTLER_HEAP_RESERVE_H
 #define SUTLER_HEAP_RESERVE_H
 
+#include "heap/demand.h"
 #include "heap/span.h"
-
-/* Raised when the reserve has fallen below half its target; the program's slow paths tell the manager, who lowers
- * it. */
-enum reserve_demand { demand_none, demand_raised, demand_told };
-extern _Atomic uint32_t reserve_demand;
 
 struct reserve_counts {
     size_t reserve_bytes; /* ready and not taken */

@@ -5,6 +5,7 @@
 
 static const struct job job[] = {
     {"provision", job_on_demand, 1 * MS, 20 * MS, provision_run},
+    {"unmap", job_on_demand, 1 * MS, UINT64_MAX, unmap_run},
     {"pressure", job_on_clock, 500 * MS, UINT64_MAX, pressure_run},
     {"reclaim", job_on_clock, 400 * MS, UINT64_MAX, reclaim_run},
     {"report", job_on_clock, 1000 * MS, UINT64_MAX, report_run},

@@ -38,6 +38,7 @@ void provision_start(void);
 
 bool reclaim_run(uint64_t budget_ns);
 bool provision_run(uint64_t budget_ns);
+bool unmap_run(uint64_t budget_ns);
 bool pressure_run(uint64_t budget_ns);
 bool report_run(uint64_t budget_ns);
 

@@ -2,6 +2,7 @@
 #include "manager/manager.h"
 
 #include "base/bits.h"
+#include "heap/large.h"
 #include "heap/purge.h"
 #include "heap/span.h"
 #include "manager/clone.h"
@@ -55,7 +56,7 @@ static void change_state(enum manager_state from, enum manager_state to)
 static void sleep_until(uint64_t when_ns)
 {
     uint32_t heard = atomic_load(&bell);
-    if (atomic_load(&stop) || atomic_load(&reserve_demand) != demand_none)
+    if (atomic_load(&stop) || atomic_load(&heap_demand) != demand_none)
         return;
     if (when_ns == UINT64_MAX) {
         change_state(manager_busy, manager_asleep);
@@ -86,17 +87,20 @@ static void run(void)
     lock_take(&purge_lock); /* no fork in the middle: the child would have the page */
     report_open();
     lock_release(&purge_lock);
+    atomic_store(&mapping_is_helped, true);
     uint64_t next = UINT64_MAX;
     while (!atomic_load(&stop)) {
         uint64_t now = os_now_ns();
         if (next == UINT64_MAX)
             jobs_rouse(job_on_clock, now);
-        if (atomic_exchange(&reserve_demand, demand_none) != demand_none)
+        if (atomic_exchange(&heap_demand, demand_none) != demand_none)
             jobs_rouse(job_on_demand, now);
         next = jobs_run(now);
         atomic_store_explicit(&cpu_us, os_thread_cpu_us(), memory_order_relaxed);
         sleep_until(next);
     }
+    atomic_store(&mapping_is_helped, false);
+    unmap_run(0);
     report_close();
     change_state(manager_busy, manager_absent);
 }
@@ -190,7 +194,7 @@ COLD void manager_notice_slow(enum manager_state state)
 {
     if (state == manager_busy || state == manager_asleep) {
         uint32_t raised = demand_raised;
-        bool is_told = atomic_compare_exchange_strong(&reserve_demand, &raised, demand_told);
+        bool is_told = atomic_compare_exchange_strong(&heap_demand, &raised, demand_told);
         if (is_told || (state == manager_asleep && atomic_fetch_add(&notices, 1) % NOTICES_PER_WAKE == 0))
             ring();
         return;
@@ -265,6 +269,7 @@ void manager_forget(void)
 {
     lock_reset(&purge_lock);
     report_forget();
+    atomic_store(&mapping_is_helped, false);
     start_bytes = span_counts().in_use_bytes + MANAGER_START_BYTES;
     atomic_store(&notices, 0);
     atomic_store(&tid, 0);

@@ -5,7 +5,7 @@
 #ifndef SUTLER_MANAGER_NOTICE_H
 #define SUTLER_MANAGER_NOTICE_H
 
-#include "heap/reserve.h"
+#include "heap/demand.h"
 #include "manager/manager.h"
 
 /* The part of manager_notice that is not a comparison or two. */
@@ -16,7 +16,7 @@ static inline void manager_notice(void)
 {
     enum manager_state state = atomic_load_explicit(&manager_state, memory_order_relaxed);
     bool is_due = state != manager_busy ||
-                  atomic_load_explicit(&reserve_demand, memory_order_relaxed) == demand_raised;
+                  atomic_load_explicit(&heap_demand, memory_order_relaxed) == demand_raised;
     if (unlikely(is_due && state <= manager_asleep))
         manager_notice_slow(state);
 }

@@ -6,6 +6,7 @@
  */
 #include "heap/mapping.h"
 
+#include "heap/demand.h"
 #include "heap/large.h"
 #include "heap/window.h"
 #include "os/os.h"
@@ -195,6 +196,38 @@ static void what_is_kept_is_bounded(void)
     mapping_purge(true, NULL);
 }
 
+/* With somebody to unmap it, a large mapping waits for that, within a bound, and may be had again meanwhile. */
+static void what_leaves_waits_for_help(void)
+{
+    const size_t large = (size_t)200 << 20;
+    bool zero;
+    atomic_store(&mapping_is_helped, true);
+    atomic_store(&heap_demand, demand_none);
+    void *p = mapping_take(large, 16, &zero);
+    EXPECT(p != NULL && mapping_give(p));
+    EXPECT_EQ(large_counts().cached_bytes, large);
+    EXPECT_EQ(mapping_bytes(p, true), 0);
+    EXPECT_EQ(atomic_load(&heap_demand), demand_raised);
+    EXPECT(mapping_take(large, 16, &zero) == p && !zero);
+    EXPECT(mapping_give(p));
+    void *more[8];
+    for (int i = 0; i < 8; i++)
+        EXPECT((more[i] = mapping_take(large - (size_t)i * 4096, 16, &zero)) != NULL);
+    for (int i = 0; i < 8; i++) {
+        EXPECT(mapping_give(more[i]));
+        EXPECT(large_counts().cached_bytes <= MAPPING_LEAVING_BYTES);
+    }
+    EXPECT(large_counts().cached_bytes > MAPPING_LEAVING_BYTES - large);
+    size_t kept = large_counts().cached_bytes;
+    EXPECT_EQ(mapping_unmap_leaving(), kept);
+    EXPECT_EQ(large_counts().cached_bytes, 0);
+    p = mapping_take((size_t)20 << 20, 16, &zero);
+    EXPECT(p != NULL && mapping_give(p));
+    EXPECT_EQ(mapping_unmap_leaving(), 0); /* that one is kept */
+    atomic_store(&mapping_is_helped, false);
+    mapping_purge(true, NULL);
+}
+
 static void sizes_beyond_reason_fail(void)
 {
     bool zero;
@@ -252,6 +285,7 @@ int main(int argc, char **argv)
     start = large_counts();
     random_walk(&rng, unit_option(argc, argv, "--steps", 60000));
     what_is_kept_is_bounded();
+    what_leaves_waits_for_help();
     sizes_beyond_reason_fail();
     return 0;
 }

@@ -60,27 +60,27 @@ static void reach_fresh_memory(void)
 
 static void demand_is_raised_once(void)
 {
-    EXPECT_EQ(atomic_load(&reserve_demand), demand_raised);
-    atomic_store(&reserve_demand, demand_told);
+    EXPECT_EQ(atomic_load(&heap_demand), demand_raised);
+    atomic_store(&heap_demand, demand_told);
     take_one();
-    EXPECT_EQ(atomic_load(&reserve_demand), demand_told);
-    atomic_store(&reserve_demand, demand_none);
+    EXPECT_EQ(atomic_load(&heap_demand), demand_told);
+    atomic_store(&heap_demand, demand_none);
     take_one();
-    EXPECT_EQ(atomic_load(&reserve_demand), demand_raised);
+    EXPECT_EQ(atomic_load(&heap_demand), demand_raised);
 }
 
 /* While the manager rests the program is not to wake it. */
 static void no_demand_is_raised_while_resting(void)
 {
-    atomic_store(&reserve_demand, demand_none);
+    atomic_store(&heap_demand, demand_none);
     const uint64_t long_ns = 3600000000000ull;
     reserve_rest(os_now_ns() + long_ns);
     take_one();
     take_one();
-    EXPECT_EQ(atomic_load(&reserve_demand), demand_none);
+    EXPECT_EQ(atomic_load(&heap_demand), demand_none);
     reserve_rest(os_now_ns());
     take_one();
-    EXPECT_EQ(atomic_load(&reserve_demand), demand_raised);
+    EXPECT_EQ(atomic_load(&heap_demand), demand_raised);
 }
 
 static void what_is_ready_is_hit(bool huge)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Work for a manager that should not wait for the clock: the reserve has fallen below half its target, or freed mappings
+ * wait to be unmapped.  Raised by the heap; the program's slow paths tell the manager, once, who lowers it and looks.
+ */
+#ifndef SUTLER_HEAP_DEMAND_H
+#define SUTLER_HEAP_DEMAND_H
+
+#include <stdatomic.h>
+
+#include "base/compiler.h"
+
+enum heap_demand { demand_none, demand_raised, demand_told };
+extern _Atomic uint32_t heap_demand;
+
+static inline bool demand_is_none(void)
+{
+    return atomic_load_explicit(&heap_demand, memory_order_relaxed) == demand_none;
+}
+
+static inline void demand_raise(void)
+{
+    if (demand_is_none())
+        atomic_store_explicit(&heap_demand, demand_raised, memory_order_relaxed);
+}
+
+#endif

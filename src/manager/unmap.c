@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * unmap: gives large freed mappings back to the system, which takes milliseconds, so that free of them does not.  Until
+ * then a malloc of about the same size may have them again.  Bounded by MAPPING_LEAVING_BYTES; a program short of
+ * memory does it itself.
+ */
+#include "heap/large.h"
+#include "heap/purge.h"
+#include "manager/jobs.h"
+#include "os/lock.h"
+
+bool unmap_run(uint64_t budget_ns)
+{
+    (void)budget_ns;
+    lock_take(&purge_lock);
+    mapping_unmap_leaving();
+    lock_release(&purge_lock);
+    return false;
+}
