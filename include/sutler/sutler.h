@@ -48,8 +48,9 @@ SUTLER_API int sutler_option_set(const char *name, const char *value);
 SUTLER_API size_t sutler_purge(void);
 
 /* Stops the manager thread and waits until it is gone; until sutler_manager_resume() has been called as often, none is
- * started.  For code that must find only its own threads in the process: raw changes of credentials or namespaces (the
- * libc functions do it themselves), checkpointing. */
+ * started.  For code that must find only its own threads in the process: changes of credentials, namespaces or seccomp
+ * filters by system calls of its own (libc's functions do it themselves), checkpointing.  Can be called in a signal
+ * handler; where that interrupted the allocator it does not wait. */
 SUTLER_API void sutler_manager_park(void);
 SUTLER_API void sutler_manager_resume(void);
 
@@ -83,10 +84,11 @@ struct sutler_stats {
 /* Fills `*stats` (at most `size` bytes of it, for callers built against an older header).  Returns 0, or EINVAL. */
 SUTLER_API int sutler_stats_get(struct sutler_stats *stats, size_t size);
 
-/* The first bytes of a page of live statistics, which the manager thread of a process keeps for other processes to map: it is
- * the memfd "sutler-stats" among the file descriptors of the thread "sutler-manager" (/proc/PID/task/TID/fd).  Written about
- * once a second while the heap changes.  To read: note `sequence`, try again while it is odd, copy, and try again if it has
- * changed meanwhile.  After `size` bytes follow the names of the statistics, in their order, each with a blank behind it, and a NUL. */
+/* The first bytes of a page of live statistics, which the manager thread of a process keeps for other processes to
+ * map: it is the memfd "sutler-stats" among the file descriptors of the thread "sutler-manager"
+ * (/proc/PID/task/TID/fd).  Written about once a second while the heap changes.  To read: note `sequence`, try again
+ * while it is odd, copy, and try again if it has changed meanwhile.  After `size` bytes follow the names of the
+ * statistics, in their order, each with a blank behind it, and a NUL. */
 #define SUTLER_PAGE_MAGIC "sutler1"
 struct sutler_page {
     char magic[8];

@@ -37,8 +37,8 @@ bool fork_watch(void);
 /* Called by every slow path: in such a child, makes the heap usable. */
 void fork_notice(void);
 
-/* Slow paths begin with entering: nothing may be held.  False if this thread was interrupted by a signal inside a slow path
- * and must not wait for locks: take emergency blocks, push frees remotely. */
+/* Slow paths begin with entering: nothing may be held.  False if this thread was interrupted by a signal inside a
+ * slow path and must not wait for locks: take emergency blocks, push frees remotely. */
 bool slow_enter(void);
 void slow_leave(void);
 

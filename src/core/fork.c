@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * fork.  Sections need nothing: each changes the heap by one store, which the child's copy of memory has or has not.  Slow
- * paths hold locks, so the fork handlers take them all first and the child finds every structure whole.
+ * fork.  Sections need nothing: each changes the heap by one store, which the child's copy of memory has or has not.
+ * Slow paths hold locks, so the fork handlers take them all first and the child finds every structure whole.
  *
- * _Fork and raw clone run no handlers.  A page that reads as zero in the child tells it; if any lock was held at that
- * moment by a thread that does not exist in the child, what it protected is abandoned rather than trusted: memory is
- * lost to the child, never handed out twice.
+ * _Fork and raw clone run no handlers.  A page that reads as zero in the child tells it; the child's first slow path
+ * makes whole again what threads that do not exist in it had left half-done (heap/recover.c).
  */
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "core/core.h"
 #include "heap/large.h"
-#include "heap/meta.h"
 #include "heap/span.h"
 #include "manager/manager.h"
 #include "os/os.h"
 
-static uint32_t *parent_mark; /* on a page wiped on fork: not zero in the process that wrote it */
+/* On a page that reads as zero in a child. */
+enum { mark_new = 0, mark_known, mark_recovering };
+static _Atomic uint32_t *parent_mark;
 
 /* Forks from signal handlers that interrupted a slow path, or a fork, of this thread: it may hold the very locks. */
 THREAD_LOCAL unsigned nested_forks;
@@ -70,7 +71,7 @@ static void in_child(void)
     if (was_nested())
         return; /* its next slow path finds the mark wiped */
     if (parent_mark != NULL)
-        *parent_mark = 1;
+        *parent_mark = mark_known;
     release_all();
     manager_fork_child();
     slow_leave();
@@ -83,46 +84,31 @@ void fork_register(void)
 
 bool fork_watch(void)
 {
-    uint32_t *mark = os_map(os_page_bytes);
+    _Atomic uint32_t *mark = os_map(os_page_bytes);
     if (mark == NULL)
         return false;
-    *mark = 1;
-    if (os_wipe_on_fork(mark, os_page_bytes))
+    *mark = mark_known;
+    if (os_wipe_on_fork((void *)mark, os_page_bytes))
         parent_mark = mark;
     return true;
 }
 
-/* Nobody uses the heap any more; its blocks are freed remotely, for ever. */
-static void abandon(struct heap *h)
-{
-    for (unsigned slot = 0; slot < slot_count; slot++)
-        if (heap_of_cid[slot] == h)
-            heap_of_cid[slot] = &empty_heap;
-    h->x_slot = SLOT_NONE;
-    for (unsigned c = 0; c < CLASS_COUNT; c++) {
-        h->active[c] = &empty_superblock;
-        h->class[c] = (struct class_lists){0};
-    }
-    lock_reset(&h->lock);
-}
-
+/* The child may have started threads by now: one of them does it, the others wait. */
 static COLD void orphaned(void)
 {
-    *parent_mark = 1;
-    lock_reset(&binding_lock);
-    for (unsigned i = 0; i < heap_total; i++)
-        if (lock_is_held(&heap_list[i]->lock))
-            abandon(heap_list[i]);
-    if (lock_is_held(&global_heap.lock))
-        abandon(&global_heap);
-    if (lock_is_held(&span_lock))
-        span_forget_all();
-    lock_reset(&mapping_lock);
-    manager_fork_child();
+    uint32_t seen = mark_new;
+    if (atomic_compare_exchange_strong(parent_mark, &seen, mark_recovering)) {
+        heap_recover();
+        manager_forget();
+        atomic_store(parent_mark, mark_known);
+        return;
+    }
+    while (atomic_load(parent_mark) == mark_recovering)
+        os_yield();
 }
 
 void fork_notice(void)
 {
-    if (parent_mark != NULL && unlikely(*parent_mark == 0))
+    if (parent_mark != NULL && unlikely(atomic_load_explicit(parent_mark, memory_order_acquire) != mark_known))
         orphaned();
 }

@@ -148,7 +148,8 @@ NOINLINE void free_slow(void *p)
             free_locked(block.superblock, p);
         return;
     case block_emergency:
-        emergency_give(p);
+        if (!emergency_give(p))
+            free_double(p); /* by two threads at once */
         return;
     case block_quarantined:
         return;

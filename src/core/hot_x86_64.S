@@ -25,8 +25,8 @@
 
 	.text
 
-/* Pops a block of class %rdi into %rax; goes to `empty` or `damaged` with %rdi intact.  Uses rdx rsi r8; leaves the link
- * in %rcx. */
+/* Pops a block of class %rdi into %rax; goes to `empty` or `damaged` with %rdi intact.  Uses rdx rsi r8; leaves the
+ * link in %rcx. */
 .macro POP name, empty, damaged
 	SECTION_BEGIN \name, %rax, %rdx
 	movq	hot + HOT_CID(%rip), %rax
@@ -56,11 +56,9 @@
 	jne	\foreign
 	\is_block
 	movq	SUPERBLOCK_WORD(%rax), %r8
-	movq	%rdi, %r9
-	shlq	$16, %r9
-	movzwl	%r8w, %ecx
-	leaq	1(%r9, %rcx), %r9
 	leaq	1(%r8), %r10
+	imulq	$1 << 16, %rdi, %r9
+	movw	%r10w, %r9w
 	cmpq	%r10, %r9				/* the top block already? */
 	je	\double
 	movzwl	SUPERBLOCK_NOTIFY_AT(%rax), %ecx
@@ -71,8 +69,10 @@
 	je	\notify
 .endm
 
-/* %rdi is the start of a block in the first slice of superblock %rax, by one multiplication: see struct size_class. */
+/* %rdi is the start of a block in the first slice of superblock %rax, by one multiplication: see size_class.c. */
 .macro CHECK_BLOCK_START
+	testb	$(BLOCK_ALIGNMENT - 1), %dil
+	jnz	free_slow
 	movzwl	%di, %ecx
 	imull	SUPERBLOCK_RECIPROCAL(%rax), %ecx
 	cmpl	SUPERBLOCK_RECIPROCAL(%rax), %ecx
@@ -107,13 +107,42 @@ FUNCTION free, exported=1
 	shrq	$(SLICE_SHIFT - DESCRIPTOR_SHIFT), %rax
 	andq	$-(1 << DESCRIPTOR_SHIFT), %rax
 	addq	hot + HOT_DESCRIPTORS(%rip), %rax
-	PUSH	free, free_slow, free_double, .Lfree_notify, CHECK_BLOCK_START
+	PUSH	free, free_tail, free_double, .Lfree_notify, CHECK_BLOCK_START
 	ret
 .Lfree_notify:
 	movq	%rax, %rdi
 	jmp	free_notify
 	SECTION_ABORT free, free_slow
 END_FUNCTION free
+
+/* The rest of free for a block in a later slice of a superblock, whose descriptor %rax belongs to no heap: the superblock is
+ * the one its `next` names, and the block is number offset * reciprocal / 2^32 of it, if a block starts here. */
+FUNCTION free_tail
+	cmpb	$SLICE_TAIL, SUPERBLOCK_KIND(%rax)
+	jne	free_slow
+	movl	SUPERBLOCK_NEXT(%rax), %eax
+	movq	%rdi, %r11
+	subq	hot + HOT_WINDOW_BASE(%rip), %r11
+	movq	%rax, %rcx
+	shlq	$SLICE_SHIFT, %rcx
+	subq	%rcx, %r11				/* offset */
+	shlq	$DESCRIPTOR_SHIFT, %rax
+	addq	hot + HOT_DESCRIPTORS(%rip), %rax
+	movl	SUPERBLOCK_RECIPROCAL(%rax), %ecx
+	imulq	%r11, %rcx
+	shrq	$32, %rcx				/* number */
+	cmpw	SUPERBLOCK_BLOCKS(%rax), %cx
+	jae	free_slow
+	imull	SUPERBLOCK_BLOCK_BYTES(%rax), %ecx
+	cmpq	%rcx, %r11
+	jne	free_slow
+	PUSH	tail, free_slow, free_double, .Ltail_notify
+	ret
+.Ltail_notify:
+	movq	%rax, %rdi
+	jmp	free_notify
+	SECTION_ABORT tail, free_slow
+END_FUNCTION free_tail
 
 .irp name, cfree, _ZdlPv, _ZdaPv, _ZdlPvm, _ZdaPvm, _ZdlPvSt11align_val_t, _ZdaPvSt11align_val_t, \
 	_ZdlPvmSt11align_val_t, _ZdaPvmSt11align_val_t, _ZdlPvRKSt9nothrow_t, _ZdaPvRKSt9nothrow_t, \

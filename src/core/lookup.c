@@ -29,13 +29,22 @@ static struct block in_superblock(struct superblock *s, const void *p)
     return (struct block){.kind = block_superblock, .superblock = s, .bytes = s->block_bytes};
 }
 
-/* `p` lies in a slice that is not the first of anything: inside a large block, or in free memory, where large blocks that
- * were freed may have been merged.  Only errors come here, so the search may take its time. */
+/* The first descriptor at or below `s` that says what its slice is. */
+static const struct superblock *known_at_or_below(const struct superblock *s)
+{
+    if (s->kind == slice_free_end)
+        return descriptor_of_slice(s->next);
+    while (s > hot.descriptors && s->kind == slice_unknown &&
+           window_contains(slice_address(slice_of_descriptor(s) - 1)))
+        s--;
+    return s;
+}
+
+/* `p` lies in a slice that is not the first of anything: inside a large block, or in free memory, where large blocks
+ * that were freed may have been merged.  Only errors come here, so the search may take its time. */
 static struct block inside_span(const struct superblock *s, const void *p)
 {
-    const struct superblock *first = s;
-    while (first > hot.descriptors && first->kind == slice_unknown)
-        first--;
+    const struct superblock *first = known_at_or_below(s);
     if (first->kind == slice_large && (size_t)(s - first) < first->span_slices)
         return invalid(not_start);
     if (first->kind == slice_free && (size_t)(s - first) < first->span_slices && (uintptr_t)p % SLICE_BYTES == 0)
@@ -43,19 +52,31 @@ static struct block inside_span(const struct superblock *s, const void *p)
     return invalid(not_ours);
 }
 
+static struct block in_emergency(const void *p)
+{
+    size_t bytes = emergency_bytes(p);
+    if (bytes == 0)
+        return emergency_was_freed(p) ? (struct block){.kind = block_free} : invalid(not_start);
+    return (struct block){.kind = block_emergency, .bytes = bytes};
+}
+
+static struct block in_mapping(const void *p)
+{
+    bool waits = slow_enter();
+    size_t bytes = mapping_bytes(p, waits);
+    if (waits)
+        slow_leave();
+    if (bytes == 0)
+        return invalid(not_ours);
+    return (struct block){.kind = block_mapping, .bytes = bytes};
+}
+
 struct block block_find(const void *p)
 {
     if (!core_ready())
         return invalid(not_ours);
-    if (!window_contains(p)) {
-        bool waits = slow_enter();
-        size_t bytes = mapping_bytes(p, waits);
-        if (waits)
-            slow_leave();
-        if (bytes == 0)
-            return invalid(not_ours);
-        return (struct block){.kind = block_mapping, .bytes = bytes};
-    }
+    if (!window_contains(p))
+        return in_mapping(p);
     struct superblock *s = descriptor_of(p);
     switch (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE)) {
     case slice_superblock:
@@ -68,9 +89,12 @@ struct block block_find(const void *p)
             return invalid(not_start);
         return (struct block){.kind = block_large, .bytes = large_span_bytes(p)};
     case slice_emergency:
-        return (struct block){.kind = block_emergency, .bytes = emergency_bytes(p)};
-    default:
-        return inside_span(s, p);
+        return in_emergency(p);
+    default: {
+        /* Where the window went on elsewhere the system may put a mapping. */
+        struct block block = in_mapping(p);
+        return block.kind == block_mapping && block.bytes != BYTES_UNKNOWN ? block : inside_span(s, p);
+    }
     }
 }
 

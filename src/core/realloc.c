@@ -43,9 +43,14 @@ EXPORT void *realloc(void *p, size_t size)
         if (moved != NULL)
             return moved;
     }
+    int error = errno;
     void *block = sutler_malloc(size);
-    if (block == NULL)
-        return NULL;
+    if (block == NULL) {
+        if (size > old.bytes)
+            return NULL;
+        errno = error; /* less than it has: it stays where it is */
+        return p;
+    }
     memcpy(block, p, min_size(old.bytes, size));
     sutler_free(p);
     return block;

@@ -17,6 +17,7 @@ void summary_write(int fd, bool json)
         [rcs_no_libc] = "libc registers no rseq area",
         [rcs_no_membarrier] = "the kernel has no rseq fence, or forbids it",
         [rcs_selftest_failed] = "the self-test of the sections failed",
+        [rcs_cpus_unknown] = "there may be more cpus than heaps",
     };
     core_ready();
     struct sutler_stats stats;

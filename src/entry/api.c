@@ -53,7 +53,8 @@ size_t sutler_purge(void)
 {
     if (!core_ready() || !slow_enter())
         return 0;
-    /* What a pass covers may not have been resident in the first place; what counts is what the process no longer has. */
+    /* What a pass covers may not have been resident in the first place; what counts is what the process no longer
+     * has. */
     size_t before = os_resident_bytes();
     size_t covered = heap_purge(purge_everything, NULL);
     size_t after = os_resident_bytes();
@@ -63,7 +64,10 @@ size_t sutler_purge(void)
 
 void sutler_manager_park(void)
 {
-    manager_park();
+    bool waits = slow_enter();
+    manager_park(waits);
+    if (waits)
+        slow_leave();
 }
 
 void sutler_manager_resume(void)

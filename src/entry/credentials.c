@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls that must see a process of only its own threads.  libc changes the credentials of every thread it knows of, and
- * it does not know of the manager: a manager left running would keep the old ones, or the old root directory.  unshare and
- * setns refuse some namespaces to a process with a second thread.  So each parks the manager first and lets it be started
- * anew afterwards.  A process that shuts itself in (seccomp, or the no_new_privs that comes before it) may be killed for
- * making a thread: it gets no manager any more.  Raw system calls pass us by; programs that make them call
+ * Calls that must see a process of only its own threads.  libc changes the credentials of every thread it knows of,
+ * and it does not know of the manager: a manager left running would keep the old ones, or the old root directory.
+ * unshare and setns refuse some namespaces to a process with a second thread.  So each parks the manager first and lets
+ * it be started anew afterwards.  A process that shuts itself in (seccomp, or the no_new_privs that comes before it)
+ * gets no manager any more: nobody knows what the filter lets it do, and a call it does not let through may end the
+ * process.  System calls made without libc pass us by; programs that make them call
  * sutler_manager_park().
  *
  * Only in the shared library: a static program's libc cannot be put behind these.
@@ -12,6 +13,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <grp.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
@@ -19,23 +21,32 @@
 
 #include "base/compiler.h"
 #include "manager/manager.h"
+#include "os/syscall.h"
+#include "sutler/sutler.h"
 
 extern const char manager_sees_credentials;
 const char manager_sees_credentials = 1;
 
-/* Declares `name` as exported, looks up the next definition, and calls it with the manager parked. */
+/* Declares `name` as exported and calls the next definition with the manager parked.  That one is looked up at the
+ * start:  these calls are made in signal handlers, where dlsym is not allowed. */
 #define PARKED(name, parameters, arguments)                                                                            \
+    static int(*next_##name) parameters;                                                                               \
+    static __attribute__((constructor)) void find_##name(void)                                                         \
+    {                                                                                                                  \
+        next_##name = (int(*) parameters)dlsym(RTLD_NEXT, #name);                                                      \
+    }                                                                                                                  \
     EXPORT int name parameters;                                                                                        \
     EXPORT int name parameters                                                                                         \
     {                                                                                                                  \
-        int(*next) parameters = (int(*) parameters)dlsym(RTLD_NEXT, #name);                                            \
-        if (next == NULL) {                                                                                            \
+        if (next_##name == NULL)                                                                                       \
+            find_##name();                                                                                             \
+        if (next_##name == NULL) {                                                                                     \
             errno = ENOSYS;                                                                                            \
             return -1;                                                                                                 \
         }                                                                                                              \
-        manager_park();                                                                                                \
-        int result = next arguments;                                                                                   \
-        manager_resume();                                                                                              \
+        sutler_manager_park();                                                                                         \
+        int result = next_##name arguments;                                                                            \
+        sutler_manager_resume();                                                                                       \
         return result;                                                                                                 \
     }
 
@@ -75,6 +86,13 @@ static bool shuts_in(int operation)
     return operation == PR_SET_SECCOMP || operation == PR_SET_NO_NEW_PRIVS;
 }
 
+static int (*next_prctl)(int, ...);
+
+static __attribute__((constructor)) void find_prctl(void)
+{
+    next_prctl = (int (*)(int, ...))dlsym(RTLD_NEXT, "prctl");
+}
+
 EXPORT int prctl(int operation, ...)
 {
     unsigned long argument[4];
@@ -83,18 +101,50 @@ EXPORT int prctl(int operation, ...)
     for (int i = 0; i < 4; i++)
         argument[i] = va_arg(list, unsigned long);
     va_end(list);
-    int (*next)(int, ...) = (int (*)(int, ...))dlsym(RTLD_NEXT, "prctl");
-    if (next == NULL) {
+    if (next_prctl == NULL)
+        find_prctl();
+    if (next_prctl == NULL) {
         errno = ENOSYS;
         return -1;
     }
     bool park = concerns_all_threads(operation);
     if (park)
-        manager_park();
-    int result = next(operation, argument[0], argument[1], argument[2], argument[3]);
+        sutler_manager_park();
+    int result = next_prctl(operation, argument[0], argument[1], argument[2], argument[3]);
     if (result == 0 && shuts_in(operation))
         manager_forbid();
     if (park)
-        manager_resume();
+        sutler_manager_resume();
     return result;
+}
+
+/* libc has no function for seccomp: whoever installs a filter (libseccomp does) goes through this one. */
+static bool installs_filter(long number, const long *argument)
+{
+    if (number == SYS_seccomp)
+        return argument[0] == SECCOMP_SET_MODE_STRICT || argument[0] == SECCOMP_SET_MODE_FILTER;
+    return number == SYS_prctl && argument[0] == PR_SET_SECCOMP;
+}
+
+EXPORT long syscall(long number, ...)
+{
+    long argument[6];
+    va_list list;
+    va_start(list, number);
+    for (int i = 0; i < 6; i++)
+        argument[i] = va_arg(list, long);
+    va_end(list);
+    bool park = installs_filter(number, argument);
+    if (park)
+        sutler_manager_park();
+    long result = sys_call(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
+    if (park) {
+        if (result >= 0)
+            manager_forbid();
+        sutler_manager_resume();
+    }
+    if (!sys_failed(result))
+        return result;
+    errno = (int)-result;
+    return -1;
 }

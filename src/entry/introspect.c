@@ -51,6 +51,12 @@ EXPORT size_t nallocx(size_t size, int flags)
     return size > (size_t)PTRDIFF_MAX ? 0 : good_size(size, 1ul << (flags & 63));
 }
 
+/* musl declares none of these. */
+int mallopt(int parameter, int value);
+int malloc_trim(size_t pad);
+int malloc_info(int options, FILE *file);
+void malloc_stats(void);
+
 EXPORT int malloc_trim(size_t pad)
 {
     (void)pad;
@@ -61,6 +67,7 @@ EXPORT int mallopt(int parameter, int value)
 {
     (void)value;
     switch (parameter) {
+#ifdef M_MXFAST
     case M_MXFAST:
     case M_TRIM_THRESHOLD:
     case M_TOP_PAD:
@@ -71,6 +78,7 @@ EXPORT int mallopt(int parameter, int value)
     case M_ARENA_TEST:
     case M_ARENA_MAX:
         return 1;
+#endif
     default:
         return 0;
     }
@@ -93,20 +101,24 @@ static struct summary summarise(void)
     return s;
 }
 
+#define MALLINFO(type, number)                                                                                         \
+    struct summary s = summarise();                                                                                    \
+    size_t used = s.stats.live_bytes - s.mapping_bytes;                                                                \
+    return (struct type)                                                                                               \
+    {                                                                                                                  \
+        .arena = number(s.small_bytes), .hblks = number(s.mapping_blocks), .hblkhd = number(s.mapping_bytes),          \
+        .uordblks = number(used), .fordblks = number(s.small_bytes > used ? s.small_bytes - used : 0),                 \
+        .keepcost = number(s.stats.dirty_bytes),                                                                       \
+    }
+
+#if SUTLER_HAS_MALLINFO2 /* glibc 2.33 */
 EXPORT struct mallinfo2 mallinfo2(void)
 {
-    struct summary s = summarise();
-    size_t used = s.stats.live_bytes - s.mapping_bytes;
-    return (struct mallinfo2){
-        .arena = s.small_bytes,
-        .hblks = s.mapping_blocks,
-        .hblkhd = s.mapping_bytes,
-        .uordblks = used,
-        .fordblks = s.small_bytes > used ? s.small_bytes - used : 0,
-        .keepcost = s.stats.dirty_bytes,
-    };
+    MALLINFO(mallinfo2, );
 }
+#endif
 
+#if SUTLER_HAS_MALLINFO
 static int to_int(size_t value)
 {
     return value > INT_MAX ? INT_MAX : (int)value;
@@ -117,17 +129,10 @@ static int to_int(size_t value)
 /* The old form, whose ints stop at 2 GiB. */
 EXPORT struct mallinfo mallinfo(void)
 {
-    struct mallinfo2 wide = mallinfo2();
-    return (struct mallinfo){
-        .arena = to_int(wide.arena),
-        .hblks = to_int(wide.hblks),
-        .hblkhd = to_int(wide.hblkhd),
-        .uordblks = to_int(wide.uordblks),
-        .fordblks = to_int(wide.fordblks),
-        .keepcost = to_int(wide.keepcost),
-    };
+    MALLINFO(mallinfo, to_int);
 }
 #pragma GCC diagnostic pop
+#endif
 
 EXPORT void malloc_stats(void)
 {

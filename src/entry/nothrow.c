@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * operator new (nothrow): NULL where the others throw.  Without memory it must call the new_handler and swallow what that
- * throws, which C cannot: then the C++ library's own nothrow form is called, which does it around our operator new.
+ * operator new (nothrow): NULL where the others throw.  Without memory it must call the new_handler and swallow what
+ * that throws, which C cannot: then the C++ library's own nothrow form is called, which does it around our operator
+ * new.
  *
  * Only in the shared library: in a static program the C++ library's form is the one that is linked.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The C++ operators, by their mangled names: libstdc++ is used if the program has it, never required.  Deletes are other
- * names of free; new and new[] have a fast path of their own that comes here when it is not simple.
+ * The C++ operators, by their mangled names: libstdc++ is used if the program has it, never required.  Deletes are
+ * other names of free; new and new[] have a fast path of their own that comes here when it is not simple.
  */
 #include <errno.h>
 #include <stdlib.h>

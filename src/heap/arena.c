@@ -45,7 +45,7 @@ void arena_insert(uint32_t first, size_t slices, bool aged)
         descriptor_of_slice(a->bin_head[bin] - 1)->prev = first;
     a->bin_head[bin] = first + 1;
     a->bin_used[bin / 64] |= 1ull << (bin % 64);
-    s->kind = slice_free;
+    __atomic_store_n(&s->kind, slice_free, __ATOMIC_RELEASE); /* last: span_recover goes by it */
 }
 
 void arena_remove(uint32_t first)
@@ -61,8 +61,8 @@ void arena_remove(uint32_t first)
         a->bin_head[bin] = s->next + 1;
     if (a->bin_head[bin] == 0)
         a->bin_used[bin / 64] &= ~(1ull << (bin % 64));
-    end->kind = slice_unknown;
-    s->kind = slice_unknown;
+    __atomic_store_n(&end->kind, slice_unknown, __ATOMIC_RELEASE);
+    __atomic_store_n(&s->kind, slice_unknown, __ATOMIC_RELEASE);
 }
 
 unsigned bin_next(const struct arena *a, unsigned bin)

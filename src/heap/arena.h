@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Arenas: the free spans of one kind of stretch of the window, in bins by length, and what of it was opened but never used.
- * Neighbouring free spans are merged; boundary tags in the descriptors of a span's first and last slice find them.
+ * Arenas: the free spans of one kind of stretch of the window, in bins by length, and what of it was opened but
+ * never used.  Neighbouring free spans are merged; boundary tags in the descriptors of a span's first and last slice
+ * find them.
  *
  * Inside of span.c, span_purge.c and reserve.c; everything here is called with span_lock held.
  */
@@ -21,8 +22,8 @@ struct arena {
     uint32_t fresh_seen;             /* fresh_first at the last purge */
 };
 
-/* Superblocks and large blocks live apart (enum span_use): the one's stretches are dense and asked to be huge pages, the
- * other's may be touched anywhere or hardly at all. */
+/* Superblocks and large blocks live apart (enum span_use): the one's stretches are dense and asked to be huge pages,
+ * the other's may be touched anywhere or hardly at all. */
 extern struct arena arena[2];
 
 struct arena *arena_of(uint32_t slice);
@@ -30,7 +31,8 @@ struct arena *arena_of(uint32_t slice);
 /* Lowest bin from `bin` on with a span in it, or BIN_COUNT. */
 unsigned bin_next(const struct arena *a, unsigned bin);
 
-/* Puts a free span of this length into its bin, or takes it out.  `aged`: it has been free since before the last purge. */
+/* Puts a free span of this length into its bin, or takes it out.  `aged`: it has been free since before the last
+ * purge. */
 void arena_insert(uint32_t first, size_t slices, bool aged);
 void arena_remove(uint32_t first);
 
@@ -40,7 +42,8 @@ void arena_insert_merged(uint32_t first, size_t slices, bool aged);
 /* A free span of at least `slices`, or SLICE_NONE. */
 uint32_t arena_find(const struct arena *a, size_t slices);
 
-/* First slice of the free span `slice` is the start or the end of, if that is of the same arena as `other`; or SLICE_NONE. */
+/* First slice of the free span `slice` is the start or the end of, if that is of the same arena as `other`; or
+ * SLICE_NONE. */
 uint32_t arena_free_neighbour(uint32_t slice, uint32_t other);
 
 /* Opens more of the window, at least until the fresh end holds `slices`.  False without memory. */

@@ -9,6 +9,9 @@ void give_back_flush(struct give_back *pages)
 {
     if (pages->count > 0 && !os_purge_ranges(pages->range, pages->count))
         pages->refused = true;
+    else
+        pages->bytes += pages->pending_bytes;
+    pages->pending_bytes = 0;
     pages->count = 0;
 }
 
@@ -22,5 +25,5 @@ void give_back_add(struct give_back *pages, void *address, size_t bytes)
     if (pages->count == OS_RANGES_MAX)
         give_back_flush(pages);
     pages->range[pages->count++] = (struct os_range){address, bytes};
-    pages->bytes += bytes;
+    pages->pending_bytes += bytes;
 }

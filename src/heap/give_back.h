@@ -9,13 +9,14 @@
 
 struct give_back {
     unsigned count;
-    size_t bytes; /* added so far */
+    size_t bytes; /* given back so far; nothing of a batch of which a part was refused */
+    size_t pending_bytes;
     bool refused; /* some are not given back and keep their content (locked memory) */
     struct os_range range[OS_RANGES_MAX];
 };
 
-/* The range's content may be lost from here on.  Splits huge pages it covers a part of: giving back a part of a whole one
- * frees nothing. */
+/* The range's content may be lost from here on.  Splits huge pages it covers a part of: giving back a part of a
+ * whole one frees nothing. */
 void give_back_add(struct give_back *pages, void *address, size_t bytes);
 
 void give_back_flush(struct give_back *pages);

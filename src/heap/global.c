@@ -16,7 +16,8 @@ void global_adopt(struct superblock *s)
 
 struct superblock *global_take(unsigned c)
 {
-    if (__atomic_load_n(&global_heap.class[c].listed, __ATOMIC_RELAXED) == 0)
+    if (__atomic_load_n(&global_heap.class[c].listed, __ATOMIC_RELAXED) == 0 &&
+        atomic_load_explicit(&global_heap.x_mailbox, memory_order_relaxed) == 0)
         return NULL;
     lock_take(&global_heap.lock);
     heap_drain(&global_heap);

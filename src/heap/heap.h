@@ -109,19 +109,26 @@ void global_adopt(struct superblock *s);
 struct superblock *global_take(unsigned c);
 
 /* ---- other cids' heaps (takeover.c) ---- */
-/* Makes a superblock of another heap exclusive: it has class `c` and room.  From quiet heaps only, unless `any`.  NULL if
- * there is none. */
+/* Makes a superblock of another heap exclusive: it has class `c` and room.  From quiet heaps only, unless `any`.
+ * NULL if there is none. */
 struct superblock *heap_steal(struct heap *h, unsigned c, bool any);
+/* Before new memory is used: takes what was posted to quiet heaps, remote frees that wait for a slow path which may
+ * never come, and settles it in `h`.  True if there was any. */
+bool heap_sweep(struct heap *h);
 /* For when there is no memory: brings a superblock of class `c` with room to `h` from whichever heap has one. */
 bool heap_scrape(struct heap *h, unsigned c);
-/* The caller's slow path finds itself on heap `h`: if it has left another heap that nobody else uses, that one is brought
- * along.  Returns the caller's heap.  No lock held. */
+/* The caller's slow path finds itself on heap `h`: if it has left another heap that nobody else uses, that one is
+ * brought along.  Returns the caller's heap.  No lock held. */
 struct heap *heap_follow(struct heap *h);
 /* The caller, on heap `h`, freed a block of `other`.  Now and then the answer is yes, and heap_look is to be called: it
  * exchanges the heaps or merges the other one into `h` if nobody runs on that.  No lock held. */
 bool heap_wants_look(struct heap *h, const struct heap *other);
 void heap_look(struct heap *h, struct heap *other);
 extern _Atomic uint64_t takeover_count;
+
+/* ---- a child made without fork handlers (recover.c) ---- */
+/* Makes everything of this layer whole again whose lock was held when the child was made, and frees the locks. */
+void heap_recover(void);
 
 /* ---- damage (damage.c) ---- */
 /* "sutler: FUNCTION(): corrupted free list in superblock 0x... (reason)"; then aborts unless SUTLER_ON_ERROR=report. */

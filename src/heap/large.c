@@ -7,6 +7,12 @@
 
 static _Atomic size_t span_blocks, span_bytes;
 
+/* The block is a span, or else a mapping: which may lie anywhere the system likes, in a hole of the window too. */
+static bool is_span(const void *p)
+{
+    return window_contains(p) && descriptor_of(p)->kind == slice_large;
+}
+
 static void *span_block_take(size_t size, size_t alignment, bool *zero)
 {
     size_t slices = max_size(1, slices_for(size)); /* no bytes, aligned: still an address of its own */
@@ -39,7 +45,7 @@ static void give_deferred(void)
     void *next;
     for (void *p = atomic_exchange(&deferred, NULL); p != NULL; p = next) {
         next = *(void **)p;
-        if (window_contains(p))
+        if (is_span(p))
             large_span_give(p);
         else
             mapping_give(p);
@@ -93,7 +99,7 @@ static void *span_block_resize(void *p, size_t size)
 
 void *large_resize(void *p, size_t size)
 {
-    return window_contains(p) ? span_block_resize(p, size) : mapping_resize(p, size);
+    return is_span(p) ? span_block_resize(p, size) : mapping_resize(p, size);
 }
 
 struct large_counts large_counts(void)

@@ -16,8 +16,8 @@
  * whether it reads as zeros. */
 void *large_take(size_t size, size_t alignment, bool *zero);
 
-/* Usable bytes of a block, or 0 if `p` is not the start of one: `p` lies outside the window.  A caller that may not wait
- * for the lock can get BYTES_UNKNOWN. */
+/* Usable bytes of a block, or 0 if `p` is not the start of one: `p` lies outside all spans and superblocks.  A
+ * caller that may not wait for the lock can get BYTES_UNKNOWN. */
 #define BYTES_UNKNOWN SIZE_MAX
 size_t mapping_bytes(const void *p, bool may_wait);
 
@@ -28,7 +28,8 @@ bool mapping_give(void *p);
 size_t large_span_bytes(const void *p);
 void large_span_give(void *p);
 
-/* Frees a block of either kind later, from a signal handler that interrupted a slow path: the next large_take does it. */
+/* Frees a block of either kind later, from a signal handler that interrupted a slow path: the next large_take does
+ * it. */
 void large_give_later(void *p);
 
 /* Resizes without copying: in place, or for mappings wherever the system puts it.  NULL if that cannot be done (the
@@ -46,5 +47,7 @@ struct large_counts {
 struct large_counts large_counts(void);
 
 extern struct lock mapping_lock; /* for fork */
+/* In a child made without fork handlers: frees the lock. */
+void mapping_recover(void);
 
 #endif

@@ -8,12 +8,18 @@
 #define SLICE_SHIFT 16
 #define SLICE_BYTES (1ul << SLICE_SHIFT)
 #define DESCRIPTOR_SHIFT 6
+#define BLOCK_ALIGNMENT 16
 
 /* struct superblock */
 #define SUPERBLOCK_WORD 0
 #define SUPERBLOCK_OWNER 8
 #define SUPERBLOCK_NOTIFY_AT 16
+#define SUPERBLOCK_BLOCKS 18
 #define SUPERBLOCK_RECIPROCAL 20
+#define SUPERBLOCK_NEXT 40
+#define SUPERBLOCK_BLOCK_BYTES 52
+#define SUPERBLOCK_KIND 60
+#define SLICE_TAIL 2
 
 /* struct heap */
 #define HEAP_ACTIVE 64

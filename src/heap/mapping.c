@@ -19,60 +19,85 @@ struct mapping {
 #define TABLE_MIN 256u /* entries; a power of two */
 #define CACHE_MAX 8
 
+/* Replaced as a whole, by one store: a child made in the middle of it finds the old one or the new one. */
+struct table {
+    size_t capacity, filled; /* filled counts tombstones */
+    struct mapping entry[];
+};
+
 struct lock mapping_lock = LOCK_FREE;
 
-static struct mapping *table;
-static size_t capacity, filled; /* filled counts tombstones */
+static struct table *table;
 static size_t blocks, bytes_total;
 static struct mapping cache[CACHE_MAX];
 static bool cache_aged[CACHE_MAX]; /* there at the last mapping_purge */
 static size_t cached_bytes;
 
-static size_t home(uintptr_t address)
+static size_t table_bytes(size_t capacity)
 {
-    return (size_t)((address >> 12) * 0x9e3779b97f4a7c15ull >> 20) & (capacity - 1);
+    return align_up(sizeof *table + capacity * sizeof table->entry[0], os_page_bytes);
+}
+
+static size_t home(const struct table *t, uintptr_t address)
+{
+    return (size_t)((address >> 12) * 0x9e3779b97f4a7c15ull >> 20) & (t->capacity - 1);
 }
 
 static struct mapping *find_locked(uintptr_t address)
 {
-    if (capacity == 0 || address <= TOMBSTONE)
+    if (table == NULL || address <= TOMBSTONE)
         return NULL;
-    for (size_t i = home(address);; i = (i + 1) & (capacity - 1)) {
-        if (table[i].address == address)
-            return &table[i];
-        if (table[i].address == 0)
+    for (size_t i = home(table, address);; i = (i + 1) & (table->capacity - 1)) {
+        if (table->entry[i].address == address)
+            return &table->entry[i];
+        if (table->entry[i].address == 0)
             return NULL;
     }
 }
 
+/* The address is stored last: an entry is there with its size or not at all. */
+static void entry_set(struct mapping *m, uintptr_t address, size_t bytes)
+{
+    __atomic_store_n(&m->bytes, bytes, __ATOMIC_RELEASE);
+    __atomic_store_n(&m->address, address, __ATOMIC_RELEASE);
+}
+
+static void insert(struct table *t, uintptr_t address, size_t bytes)
+{
+    size_t i = home(t, address);
+    while (t->entry[i].address > TOMBSTONE)
+        i = (i + 1) & (t->capacity - 1);
+    t->filled += t->entry[i].address == 0;
+    entry_set(&t->entry[i], address, bytes);
+}
+
 static void insert_locked(uintptr_t address, size_t bytes)
 {
-    size_t i = home(address);
-    while (table[i].address > TOMBSTONE)
-        i = (i + 1) & (capacity - 1);
-    filled += table[i].address == 0;
-    table[i].bytes = bytes;
-    __atomic_store_n(&table[i].address, address, __ATOMIC_RELEASE);
+    struct mapping *m = find_locked(address); /* only in a child: one a vanished thread had moved away */
+    if (unlikely(m != NULL))
+        entry_set(m, address, bytes);
+    else
+        insert(table, address, bytes);
 }
 
 /* Room for one more entry: at most half full, tombstones included. */
 static bool reserve_locked(void)
 {
-    if ((filled + 1) * 2 <= capacity)
+    struct table *old = table;
+    if (old != NULL && (old->filled + 1) * 2 <= old->capacity)
         return true;
-    size_t old_capacity = capacity, wanted = max_size(TABLE_MIN, align_up(blocks * 4 + 1, TABLE_MIN));
+    size_t wanted = max_size(TABLE_MIN, align_up(blocks * 4 + 1, TABLE_MIN));
     wanted = 1ul << (top_bit(wanted - 1) + 1);
-    struct mapping *old = table, *larger = os_map(align_up(wanted * sizeof *table, os_page_bytes));
+    struct table *larger = os_map(table_bytes(wanted));
     if (larger == NULL)
-        return filled + 1 < capacity; /* slower, not wrong */
-    table = larger;
-    capacity = wanted;
-    filled = 0;
-    for (size_t i = 0; i < old_capacity; i++)
-        if (old[i].address > TOMBSTONE)
-            insert_locked(old[i].address, old[i].bytes);
+        return old != NULL && old->filled + 1 < old->capacity; /* slower, not wrong */
+    larger->capacity = wanted;
+    for (size_t i = 0; old != NULL && i < old->capacity; i++)
+        if (old->entry[i].address > TOMBSTONE)
+            insert(larger, old->entry[i].address, old->entry[i].bytes);
+    __atomic_store_n(&table, larger, __ATOMIC_RELEASE);
     if (old != NULL)
-        os_unmap(old, align_up(old_capacity * sizeof *table, os_page_bytes));
+        os_unmap(old, table_bytes(old->capacity));
     return true;
 }
 
@@ -99,8 +124,8 @@ static bool cache_give_locked(uintptr_t address, size_t bytes)
         return false;
     for (int i = 0; i < CACHE_MAX; i++)
         if (cache[i].address == 0) {
-            cache[i] = (struct mapping){address, bytes};
             cache_aged[i] = false;
+            entry_set(&cache[i], address, bytes);
             cached_bytes += bytes;
             return true;
         }
@@ -217,11 +242,11 @@ bool mapping_give(void *p)
 /* The lock stays held over the move: else another thread could be given the old address before the table knows. */
 static void *resize_locked(void *p, size_t wanted)
 {
-    reserve_locked(); /* a move leaves a tombstone behind */
+    bool may_move = reserve_locked(); /* a move leaves a tombstone behind and takes a new entry */
     struct mapping *m = find_locked((uintptr_t)p);
     if (m == NULL || m->bytes == wanted)
         return m == NULL ? NULL : p;
-    void *moved = os_remap(p, m->bytes, wanted, true);
+    void *moved = os_remap(p, m->bytes, wanted, may_move);
     if (moved == NULL)
         return NULL;
     bytes_total += wanted - m->bytes;
@@ -251,4 +276,18 @@ void mapping_count(struct large_counts *counts)
     counts->mapping_blocks = blocks;
     counts->mapping_bytes = bytes_total;
     counts->cached_bytes = cached_bytes;
+}
+
+void mapping_recover(void)
+{
+    blocks = bytes_total = cached_bytes = 0;
+    for (size_t i = 0; table != NULL && i < table->capacity; i++)
+        if (table->entry[i].address > TOMBSTONE) {
+            blocks++;
+            bytes_total += table->entry[i].bytes;
+        }
+    for (int i = 0; i < CACHE_MAX; i++)
+        if (cache[i].address != 0)
+            cached_bytes += cache[i].bytes;
+    lock_reset(&mapping_lock);
 }

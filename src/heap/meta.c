@@ -25,3 +25,8 @@ void *meta_take(size_t bytes)
     left -= bytes;
     return taken;
 }
+
+void meta_recover(void)
+{
+    left = 0;
+}

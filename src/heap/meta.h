@@ -10,4 +10,7 @@
 /* NULL without memory.  Not thread-safe: callers hold the binding lock. */
 void *meta_take(size_t bytes);
 
+/* In a child whose parent held the lock when it was made: begins a new chunk. */
+void meta_recover(void);
+
 #endif

@@ -128,8 +128,7 @@ static void finish(struct batch *b)
     b->count = 0;
 }
 
-/* Between two batches: a fork, or another purge, waits for at most one. */
-static void let_others(void)
+void purge_let_others(void)
 {
     if (!lock_is_contended(&purge_lock))
         return;
@@ -144,7 +143,7 @@ static void add(struct batch *b, struct heap *h, struct superblock *s)
 {
     if (b->heap != h || b->count == BATCH) {
         finish(b);
-        let_others();
+        purge_let_others();
         b->heap = h;
     }
     if (take_offline(h, s))
@@ -154,7 +153,7 @@ static void add(struct batch *b, struct heap *h, struct superblock *s)
 static size_t purge_superblocks(enum purge_what what, bool *changed)
 {
     struct batch b = {0};
-    for (uint32_t slice = 0; window_contains(slice_address(slice)); slice++) {
+    for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
         struct superblock *s = descriptor_of_slice(slice);
         if (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE) != slice_superblock || !is_wanted(s, what, changed))
             continue;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Purge: carving in reverse.  Superblocks are taken offline in batches (one fence for all of a batch), their free lists
- * validated and rebuilt without the blocks on wholly free pages, those pages given back, and put online again.  Meanwhile
- * the program goes on: its frees to them are remote, its mallocs find other superblocks; no lock is held while pages are
- * given back.
+ * Purge: carving in reverse.  Superblocks are taken offline in batches (one fence for all of a batch), their free
+ * lists validated and rebuilt without the blocks on wholly free pages, those pages given back, and put online again.
+ * Meanwhile the program goes on: its frees to them are remote, its mallocs find other superblocks; no lock is held
+ * while pages are given back.
  */
 #ifndef SUTLER_HEAP_PURGE_H
 #define SUTLER_HEAP_PURGE_H
@@ -15,10 +15,13 @@ enum purge_what {
     purge_unchanged,  /* what has not changed since the last purge pass: the manager's clock */
 };
 
-/* One pass over all superblocks, free spans and cached mappings; bytes given back.  *changed (may be NULL) tells whether
- * anything is likely to be found by another pass.  Call with no lock held, one at a time (purge_lock). */
+/* One pass over all superblocks, free spans and cached mappings; bytes given back.  *changed (may be NULL) tells
+ * whether anything is likely to be found by another pass.  Call with no lock held, one at a time (purge_lock). */
 size_t heap_purge(enum purge_what what, bool *changed);
 
 extern struct lock purge_lock;
+
+/* Between two batches, by who holds purge_lock: a fork, or another purge, waits for at most one. */
+void purge_let_others(void);
 
 #endif

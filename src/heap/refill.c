@@ -2,7 +2,7 @@
  *
  * Refill: malloc found its active superblock empty.  What is nearest comes first: frees that arrived meanwhile, blocks
  * other heaps' threads gave back, uncarved pages of the same superblock, another superblock of the heap (fullest
- * first), the global heap, a heap nobody runs on, fresh memory.
+ * first), the global heap, a heap nobody runs on, what such heaps were posted, fresh memory.
  *
  * Every step is either a section on the caller's heap or work on something exclusive.  When a section says the thread
  * has been moved, what is in hand is posted to the heap and the caller starts over where it runs now.
@@ -19,13 +19,23 @@ static enum refill refill_failed(enum rcs_result result)
     return result == rcs_aborted ? refill_aborted : refill_moved;
 }
 
+/* Other heaps' threads free into `s` while this one's allocate from it: they would fight over its descriptor, for a
+ * few blocks a refill.  Let what comes back collect there, and allocate elsewhere meanwhile.  (Of larger blocks that
+ * would take too much memory.) */
+static bool remote_is_trickle(const struct superblock *s)
+{
+    unsigned back = word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed));
+    return back != 0 && back < s->blocks / 4 && s->block_bytes <= 1024;
+}
+
 /* Gives `s`, of heap `h`, a free block.  `eager`: it follows one that was used up. */
 static enum restocked restock(struct heap *h, struct superblock *s, bool eager)
 {
     if (superblock_word(s) != 0)
         return restocked;
     enum rcs_result result;
-    if (word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed)) != 0) {
+    if (word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed)) != 0 &&
+        !(s->uncarved != 0 && remote_is_trickle(s))) {
         /* Linked from an empty word, the chain is a list as it stands. */
         uint64_t chain = remote_take(s, false);
         result = heap_commit(h, s, &s->word, 0, &s->word, chain);
@@ -64,14 +74,17 @@ static struct superblock *fresh(unsigned c)
     return span_take(use, size_class[c].slices, 1, &first) ? superblock_format(first, c) : NULL;
 }
 
-struct superblock *heap_acquire(struct heap *h, unsigned c)
+/* An exclusive superblock with room, of somebody else's. */
+static struct superblock *heap_find(struct heap *h, unsigned c)
 {
     struct superblock *s = global_take(c);
-    if (s == NULL)
-        s = heap_steal(h, c, false);
-    if (s == NULL)
-        s = fresh(c);
-    return s;
+    return s != NULL ? s : heap_steal(h, c, false);
+}
+
+struct superblock *heap_acquire(struct heap *h, unsigned c)
+{
+    struct superblock *s = heap_find(h, c);
+    return s != NULL ? s : fresh(c);
 }
 
 /* Sections of the caller's own heap may be running on `old` until the commit; in the lock modes the lock is enough. */
@@ -109,6 +122,20 @@ static enum rcs_result inspect(struct heap *h, unsigned c, struct superblock *s)
     return rcs_done;
 }
 
+/* The superblock malloc goes on with, of those on the heap's lists.  Posted superblocks are settled first if there
+ * is nothing good, and every now and then: not each time, for settling takes a superblock from under the threads
+ * that free into it. */
+static struct superblock *find_listed(struct heap *h, unsigned c)
+{
+    const unsigned pace = 16;
+    struct superblock *s = h->refills % pace == 0 ? NULL : heap_find_fullest(h, c);
+    if (s == NULL || s->group == group_nearly_full) {
+        heap_drain(h);
+        s = heap_find_fullest(h, c);
+    }
+    return s;
+}
+
 enum refill heap_refill(struct heap *h, unsigned c)
 {
     struct superblock *old = h->active[c];
@@ -119,15 +146,22 @@ enum refill heap_refill(struct heap *h, unsigned c)
             return refill_failed(inspected);
         old = h->active[c];
     }
-    if (old != &empty_superblock) {
+    const unsigned aside = 3; /* superblocks a class may have to let a trickle collect */
+    bool trickle = superblock_word(old) == 0 && old->uncarved == 0 && remote_is_trickle(old) && h->class[c].listed < aside;
+    if (old != &empty_superblock && !trickle) {
         enum restocked r = restock(h, old, false);
         if (r != exhausted)
             return r == restocked ? refill_ready : r == aborted ? refill_aborted : refill_moved;
     }
-    heap_drain(h);
-    struct superblock *s = heap_find_fullest(h, c);
+    struct superblock *s = find_listed(h, c);
+    if (trickle && s != NULL && s->group == group_nearly_full)
+        s = NULL;
     if (s == NULL)
-        s = heap_acquire(h, c);
+        s = heap_find(h, c);
+    if (s == NULL && heap_sweep(h)) /* of whatever class: empty ones are spans again */
+        s = heap_take_fullest(h, c);
+    if (s == NULL)
+        s = fresh(c);
     if (s == NULL)
         return refill_no_memory;
     enum rcs_result result = silence(h, s);

@@ -16,11 +16,26 @@ static struct {
     size_t target, ready;
     size_t provided, wasted, hit, miss;
     unsigned node;
+    uint64_t rest_until_ns; /* 0: not resting */
 } reserve = {.front = SLICE_NONE, .target = TARGET_MIN};
 
 static size_t bound(void)
 {
     return max_size(TARGET_MIN, span_count.in_use_bytes >> SLICE_SHIFT >> 3);
+}
+
+static bool is_resting(void)
+{
+    if (reserve.rest_until_ns != 0 && os_now_ns() >= reserve.rest_until_ns)
+        reserve.rest_until_ns = 0;
+    return reserve.rest_until_ns != 0;
+}
+
+void reserve_rest(uint64_t until_ns)
+{
+    lock_take(&span_lock);
+    reserve.rest_until_ns = until_ns;
+    lock_release(&span_lock);
 }
 
 void reserve_follow(const struct arena *a, uint32_t first, size_t slices, size_t have)
@@ -34,7 +49,7 @@ void reserve_follow(const struct arena *a, uint32_t first, size_t slices, size_t
         reserve.cursor = 0;
     reserve.front = first + (uint32_t)slices;
     if (reserve.ready * 2 < reserve.target &&
-        atomic_load_explicit(&reserve_demand, memory_order_relaxed) == demand_none) {
+        atomic_load_explicit(&reserve_demand, memory_order_relaxed) == demand_none && !is_resting()) {
         reserve.node = os_current_node();
         atomic_store_explicit(&reserve_demand, demand_raised, memory_order_relaxed);
     }
@@ -62,6 +77,10 @@ void reserve_count_wasted(size_t bytes)
     reserve.ready -= min_size(bytes >> SLICE_SHIFT, reserve.ready);
     reserve.wasted += bytes >> SLICE_SHIFT;
     reserve.cursor = 0;
+}
+
+void reserve_shrink(void)
+{
     reserve.target = max_size(TARGET_MIN, reserve.target / 2);
 }
 
@@ -148,4 +167,5 @@ void reserve_forget(void)
     reserve.cursor = 0;
     reserve.ready = 0;
     reserve.target = TARGET_MIN;
+    reserve.rest_until_ns = 0;
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * The reserve: free memory whose pages have been made ready ahead of demand, so that the program does not wait for the
- * system when it grows (Herrmann's bins and MMT's speculative bulk preallocation, carried from blocks to pages).
+ * The reserve: free memory whose pages have been made ready ahead of demand, so that the program does not wait for
+ * the system when it grows (Herrmann's bins and MMT's speculative bulk preallocation, carried from blocks to pages).
  *
- * Superblocks are taken one after the other from the front of one free stretch: the fresh end of the window, or a large
- * free span.  The prediction is that this goes on.  The reserve lies ahead of the front: its size starts at one huge page,
- * doubles when the program has caught up with it (a miss), halves when it was given back unused, and is never more than
- * an eighth of what is in use or 2 MiB.  Unused reserve is given back by the purge that gives free spans back.
+ * Superblocks are taken one after the other from the front of one free stretch: the fresh end of the window, or a
+ * large free span.  The prediction is that this goes on.  The reserve lies ahead of the front: its size starts at
+ * one huge page, doubles when the program has caught up with it (a miss), halves when it was given back unused, and
+ * is never more than an eighth of what is in use or 2 MiB.  Unused reserve is given back by the purge that gives
+ * free spans back.
  *
- * Making ready is touching, which leaves a page's content alone: it needs no agreement with the program about who owns
- * the page, and may stop or be late at any moment.  The reserve is zero, so calloc does not clear it again.
+ * Making ready is touching, which leaves a page's content alone: it needs no agreement with the program about who
+ * owns the page, and may stop or be late at any moment.  The reserve is zero, and its slices stay marked so.
  *
  * Only superblocks of small blocks are provided for: of large blocks the program may never touch a part.
  */
@@ -18,7 +19,8 @@
 
 #include "heap/span.h"
 
-/* Raised when the reserve has fallen below half its target; the program's slow paths tell the manager, who lowers it. */
+/* Raised when the reserve has fallen below half its target; the program's slow paths tell the manager, who lowers
+ * it. */
 enum reserve_demand { demand_none, demand_raised, demand_told };
 extern _Atomic uint32_t reserve_demand;
 
@@ -30,15 +32,18 @@ struct reserve_counts {
 };
 struct reserve_counts reserve_counts(void);
 
-/* The next piece to make ready, at most 2 MiB and not across a huge page's border; false if the reserve is full or there
- * is nothing to provide for.  `huge`: the last piece became a huge page.  It counts as part of the reserve from here on.
- * *node is the NUMA node of the thread that demands.  Call with no lock held. */
+/* The next piece to make ready, at most 2 MiB and not across a huge page's border; false if the reserve is full or
+ * there is nothing to provide for.  `huge`: the last piece became a huge page.  It counts as part of the reserve
+ * from here on.  *node is the NUMA node of the thread that demands.  Call with no lock held. */
 struct reserve_piece {
     void *address;
     size_t bytes;
     unsigned node;
 };
 bool reserve_next(bool huge, struct reserve_piece *piece);
+
+/* No demand is raised until then: nobody could serve it, and telling the manager costs the program a wake each time. */
+void reserve_rest(uint64_t until_ns);
 
 /* ---- for spans; span_lock is held ---- */
 struct arena;
@@ -48,6 +53,8 @@ void reserve_follow(const struct arena *a, uint32_t first, size_t slices, size_t
 void reserve_count_taken(uint32_t first, size_t slices);
 /* Ready pages have been given back. */
 void reserve_count_wasted(size_t bytes);
+/* A purge found it unused. */
+void reserve_shrink(void);
 void reserve_forget(void);
 
 #endif

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * Settling: a superblock that left the active slot, had room again, emptied by a step, or got remote frees is put where
- * it belongs.
+ * Settling: a superblock that left the active slot, had room again, emptied by a step, or got remote frees is put
+ * where it belongs.
  *
  * Emptiness is known in steps without a counter per operation: the gate's notify_at is the count of free blocks at
- * which the next step begins, and the free that reaches it calls back.  It is armed by a section that compares the word
- * (a plain store loses frees that happen between reading the count and arming), and read by free inside its section
- * (outside, a free between commit and read would be missed).  A notification is a hint: everything is looked at anew
- * under the lock.
+ * which the next step begins, and the free that reaches it calls back.  It is armed by a section that compares the
+ * word (a plain store loses frees that happen between reading the count and arming), and read by free inside its
+ * section (outside, a free between commit and read would be missed).  A notification is a hint: everything is looked
+ * at anew under the lock.
  *
- * Blowup bound (Hoard's invariant, by class): a heap keeps surplus superblocks, those at least three quarters free, up to
- * SURPLUS_FLOOR or a quarter of the class's superblocks.  Beyond that an empty one becomes a plain span again and a mostly
- * free one goes to the global heap.
+ * Blowup bound (Hoard's invariant, by class): a heap keeps surplus superblocks, those at least three quarters free,
+ * up to SURPLUS_FLOOR or a quarter of the class's superblocks.  Beyond that an empty one becomes a plain span again
+ * and a mostly free one goes to the global heap.
  *
- * SUTLER_ONLINE=one is LFMalloc's policy (Dice & Garthwaite 2002, section 3.2.2): a heap has one superblock of a class
- * online, and whatever left the active slot is offline, in the global heap, its frees remote.  Kept to compare with.
+ * SUTLER_ONLINE=one is LFMalloc's policy (Dice & Garthwaite 2002, section 3.2.2): a heap has one superblock of a
+ * class online, and whatever left the active slot is offline, in the global heap, its frees remote.  Kept to compare
+ * with.
  */
 #include "heap/heap.h"
 #include "heap/span.h"
@@ -40,7 +41,8 @@ static enum group group_for(const struct superblock *s, uint64_t word)
 /* The count of free blocks at which the superblock leaves its group upwards. */
 static unsigned next_step(const struct superblock *s, enum group group)
 {
-    static const uint8_t eighths[] = {[group_nearly_full] = 1, [group_eighth] = 2, [group_quarter] = 4, [group_half] = 6};
+    static const uint8_t eighths[] = {
+        [group_nearly_full] = 1, [group_eighth] = 2, [group_quarter] = 4, [group_half] = 6};
     if (group == group_empty)
         return NOTIFY_NEVER;
     if (group == group_mostly_free)
@@ -58,7 +60,8 @@ enum rcs_result heap_collect(struct heap *h, struct superblock *s)
     uint64_t chain = remote_take(s, false);
     enum rcs_result result;
     do {
-        uint64_t word = superblock_word(s), joined = superblock_join(s, chain, word);
+        /* Linked from an empty word, the chain is a list as it stands. */
+        uint64_t word = superblock_word(s), joined = word == 0 ? chain : superblock_join(s, chain, word);
         if (joined == 0) { /* the chain is dropped; its blocks count as live for ever, so s is never released */
             damage_report("free", s, "a freed block was written to");
             return rcs_done;

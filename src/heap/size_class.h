@@ -6,15 +6,16 @@
 #define SUTLER_HEAP_SIZE_CLASS_H
 
 #include "base/bits.h"
+#include "heap/layout.h"
 
 #define CLASS_COUNT 88
 #define CLASS_BYTES_MAX ((size_t)128 << 10) /* the largest block of a superblock; above it blocks are spans */
 #define SMALL_BYTES_MAX 1024                 /* up to here malloc's fast path finds the class in a byte table */
-#define BLOCK_ALIGNMENT 16
 
 struct size_class {
     uint32_t bytes;
-    uint32_t reciprocal; /* ceil(2^32 / bytes): (offset * reciprocal) mod 2^32 < reciprocal iff bytes divides offset */
+    uint32_t reciprocal; /* about 2^32 / bytes: in the first slice (offset * reciprocal) mod 2^32 < reciprocal iff a block
+                          * starts there, for multiples of BLOCK_ALIGNMENT; offset * reciprocal / 2^32 is its number */
     uint16_t slices;
     uint16_t blocks;
 };

@@ -108,8 +108,13 @@ void span_give(uint32_t first, size_t slices)
     span_count.in_use_bytes -= slices << SLICE_SHIFT;
     span_count.dirty_bytes += slices << SLICE_SHIFT;
     bool crowded = span_count.dirty_bytes > max_size(SPAN_DIRTY_FLOOR, span_count.opened_bytes / 4);
-    if (slices >= SPAN_PURGE_MIN && crowded && os_purge(slice_address(first), slices << SLICE_SHIFT))
-        span_note_returned(first, slices);
+    if (slices >= SPAN_PURGE_MIN && crowded) {
+        lock_release(&span_lock); /* it takes a millisecond, and until they are inserted the slices are ours */
+        bool purged = os_purge(slice_address(first), slices << SLICE_SHIFT);
+        lock_take(&span_lock);
+        if (purged)
+            span_note_returned(first, slices);
+    }
     arena_insert_merged(first, slices, false);
     lock_release(&span_lock);
 }
@@ -131,10 +136,39 @@ struct span_counts span_counts(void)
     return copy;
 }
 
-void span_forget_all(void)
+/* How many slices the block or superblock that begins here takes; 0 if none does. */
+static size_t slices_in_use(const struct superblock *s)
 {
-    lock_reset(&span_lock);
+    switch (s->kind) {
+    case slice_superblock:
+    case slice_quarantine:
+        return size_class[s->class].slices;
+    case slice_large:
+        return s->span_slices;
+    default:
+        return s->kind == slice_emergency;
+    }
+}
+
+/* Bins, fresh ends and counts may be half-written.  Of a free span's tags the first slice's kind is stored last and
+ * taken away first: it alone is believed, and everything made anew from it. */
+void span_recover(void)
+{
     for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
         arena[i] = (struct arena){0};
     reserve_forget();
+    span_count.in_use_bytes = span_count.dirty_bytes = 0;
+    for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
+        struct superblock *s = descriptor_of_slice(slice);
+        if (s->kind == slice_free) {
+            size_t slices = s->span_slices;
+            span_count.dirty_bytes += slices_with(slice, slices, FLAG_DIRTY) << SLICE_SHIFT;
+            arena_insert(slice, slices, false);
+            slice += (uint32_t)slices - 1;
+        } else if (s->kind == slice_free_end) {
+            s->kind = slice_unknown;
+        } else {
+            span_count.in_use_bytes += slices_in_use(s) << SLICE_SHIFT;
+        }
+    }
 }

@@ -6,8 +6,8 @@
  * Free spans are kept in arenas (arena.h); what is made ready ahead of demand is the reserve (reserve.h).
  *
  * Dirty free spans are the cache of large blocks.  Its bound is SPAN_DIRTY_FLOOR or a quarter of what is open,
- * whichever is more; a large block freed beyond it goes back to the system at once (superblocks do not: giving back less
- * than a huge page splits it and frees nothing; they wait for a purge).
+ * whichever is more; a large block freed beyond it goes back to the system at once (superblocks of small blocks do
+ * not: giving back less than a huge page splits it and frees nothing; they wait for a purge).
  */
 #ifndef SUTLER_HEAP_SPAN_H
 #define SUTLER_HEAP_SPAN_H
@@ -18,8 +18,8 @@
 /* What a span is for; the two are kept in separate stretches of the window. */
 enum span_use { span_dense, span_large };
 
-/* Takes `slices` slices, the first at a multiple of `align_slices` (a power of two); *first is its number.  False without
- * memory.  Their descriptors are slice_unknown. */
+/* Takes `slices` slices, the first at a multiple of `align_slices` (a power of two); *first is its number.  False
+ * without memory.  Their descriptors are slice_unknown. */
 bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *first);
 
 /* Gives slices back; they may hold anything. */
@@ -31,8 +31,8 @@ bool span_extend(uint32_t end, size_t more);
 /* True if all slices read as zero. */
 bool span_is_zero(uint32_t first, size_t slices);
 
-/* Returns the pages of dirty free spans, bytes given back: all of them, or those that have been free since the last call
- * (*changed is set if there are others). */
+/* Returns the pages of dirty free spans, bytes given back: all of them, or those that have been free since the last
+ * call (*changed is set if there are others).  purge_lock is held, no other. */
 size_t span_purge(bool all, bool *changed);
 
 struct span_counts {
@@ -40,9 +40,10 @@ struct span_counts {
 };
 struct span_counts span_counts(void);
 
-/* For fork and for a child that found locks held: the lock, and forgetting every free span. */
-extern struct lock span_lock;
-void span_forget_all(void);
+extern struct lock span_lock; /* for fork */
+/* In a child whose parent held the lock when it was made: the free spans are found again; one that was in somebody's
+ * hands at that moment is lost. */
+void span_recover(void);
 
 /* Adds to the purged statistics; purges of superblocks count too. */
 void span_note_purged(size_t bytes);

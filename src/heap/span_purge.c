@@ -5,11 +5,13 @@
  */
 #include "heap/arena.h"
 #include "heap/give_back.h"
+#include "heap/purge.h"
 #include "heap/reserve.h"
 #include "os/os.h"
 
 #define BATCH 64
 #define BATCH_SLICES (64ul << 20 >> SLICE_SHIFT)
+#define FRESH_PIECE_SLICES (4ul << 20 >> SLICE_SHIFT)
 #define FLAGS_RESIDENT (FLAG_DIRTY | FLAG_WARM)
 
 struct span {
@@ -110,30 +112,47 @@ static bool mark_aged(const struct arena *a)
     return any;
 }
 
-/* The reserve at the fresh end of an arena, which is in no bin. */
-static size_t purge_fresh(struct arena *a, bool all, bool *changed)
+/* The reserve at the fresh end of an arena, which is in no bin: one piece of it, with span_lock held, since only
+ * that keeps the program from taking it meanwhile.  0 if there is none, or none to be given back yet. */
+static size_t purge_fresh_piece(struct arena *a, bool all, bool *changed)
 {
-    size_t slices = a->fresh_end - a->fresh_first, warm = slices_with(a->fresh_first, slices, FLAG_WARM);
-    bool aged = a->fresh_seen == a->fresh_first;
-    a->fresh_seen = a->fresh_first;
+    uint32_t first = a->fresh_first;
+    while (first < a->fresh_end && slices_with(first, 1, FLAG_WARM) == 0)
+        first++;
+    size_t slices = min_size(a->fresh_end - first, FRESH_PIECE_SLICES), warm = slices_with(first, slices, FLAG_WARM);
     if (warm == 0)
         return 0;
-    if (!all && !aged) {
+    if (!all && a->fresh_seen != a->fresh_first) {
         *changed = true;
         return 0;
     }
-    if (!os_purge(slice_address(a->fresh_first), slices << SLICE_SHIFT))
+    if (!os_purge(slice_address(first), slices << SLICE_SHIFT))
         return 0;
-    span_note_returned(a->fresh_first, slices);
+    span_note_returned(first, slices);
     return warm << SLICE_SHIFT;
+}
+
+static size_t purge_fresh(struct arena *a, bool all, bool *changed)
+{
+    size_t purged = 0, piece;
+    do {
+        lock_take(&span_lock);
+        piece = purge_fresh_piece(a, all, changed);
+        if (piece == 0)
+            a->fresh_seen = a->fresh_first;
+        lock_release(&span_lock);
+        purged += piece;
+    } while (piece > 0);
+    return purged;
 }
 
 size_t span_purge(bool all, bool *changed)
 {
-    size_t purged = 0;
+    size_t purged = 0, wasted = reserve_counts().wasted_bytes;
     bool refused = false;
     struct batch b;
     do {
+        purge_let_others();
         b = (struct batch){0};
         lock_take(&span_lock);
         for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
@@ -141,11 +160,13 @@ size_t span_purge(bool all, bool *changed)
         lock_release(&span_lock);
         purged += purge_batch(&b, &refused);
     } while (b.count > 0 && !refused);
-    lock_take(&span_lock);
-    for (unsigned i = 0; i < ARRAY_LEN(arena); i++) {
+    for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
         purged += purge_fresh(&arena[i], all, changed);
+    lock_take(&span_lock);
+    for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
         *changed |= mark_aged(&arena[i]) && !refused;
-    }
+    if (reserve_counts().wasted_bytes != wasted)
+        reserve_shrink();
     lock_release(&span_lock);
     return purged;
 }

@@ -10,7 +10,7 @@
 
 static unsigned unit_shift(const struct superblock *s)
 {
-    unsigned shift = SLICE_SHIFT - 6 + top_bit(size_class[s->class].slices);
+    unsigned shift = SLICE_SHIFT - 6 + top_bit(2u * size_class[s->class].slices - 1);
     unsigned page = top_bit(os_page_bytes);
     return shift > page ? shift : page;
 }
@@ -65,9 +65,9 @@ struct superblock *superblock_format(uint32_t first, unsigned class)
 
 /* ---- carving ---- */
 
-/* How much to carve at once: a unit at first, then as much again as is already carved, so that a program of few blocks
- * touches few pages and one of many refills rarely; `eager` says at once that there will be many.  Never so much that the
- * page faults of one carving become a stall. */
+/* How much to carve at once: a unit at first, then as much again as is already carved, so that a program of few
+ * blocks touches few pages and one of many refills rarely; `eager` says at once that there will be many.  Never so
+ * much that the page faults of one carving become a stall. */
 static unsigned units_to_carve(const struct superblock *s, unsigned shift, bool eager)
 {
     const unsigned most = 8;
@@ -149,6 +149,14 @@ void superblock_discount_carving(struct superblock *s, struct carving carving)
 {
     s->uncarved |= carving.units;
     s->carved = (uint16_t)(s->carved - word_count(carving.word));
+}
+
+void superblock_recount(struct superblock *s)
+{
+    unsigned shift = unit_shift(s), carved = 0;
+    for (unsigned i = 0; i < s->blocks; i++)
+        carved += (units_of_block(s, shift, i) & s->uncarved) == 0;
+    s->carved = (uint16_t)carved;
 }
 
 /* ---- lists ---- */

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * A superblock: an aligned run of slices holding blocks of one class (Hoard; LFMalloc section 3.2).  This file owns its
- * descriptor and what can be done to one superblock at a time; which heap has it, and where it is listed, is heap.h's.
+ * A superblock: an aligned run of slices holding blocks of one class (Hoard; LFMalloc section 3.2).  This file owns
+ * its descriptor and what can be done to one superblock at a time; which heap has it, and where it is listed, is
+ * heap.h's.
  *
- * The local free list is one word, {top free block << 16 | count}.  A free block's first eight bytes hold the word as it
- * was before the block was pushed, so a pop is load word, load link, store link: nothing is computed, and the one store
- * is the commit of a restartable section.
+ * The local free list is one word, {top free block << 16 | count}.  A free block's first eight bytes hold the word
+ * as it was before the block was pushed, so a pop is load word, load link, store link: nothing is computed, and the
+ * one store is the commit of a restartable section.
  *
- * A block exists once all units it touches are carved.  A unit is 1/64 of the superblock or a page, whichever is more;
- * all units are uncarved at birth, and purging makes them so again.
+ * A block exists once all units it touches are carved.  A unit is a power of two: a 64th of the superblock or more, a
+ * page or more.  All units are uncarved at birth, and purging makes them so again.
  *
  * Who may write what.  Each field has one rule; docs/protocol.md shows the interleaving each rule prevents.
  *   word        sections of the owning heap; or anyone to whom the superblock is exclusive
  *   owner       under the heap's lock.  Giving up one's own: a section's commit.  Taking another heap's: store, active
- *               slot cleared, fence.  "Exclusive" is: owner is NULL, and a fence has passed or it was given up by commit
+ *               slot cleared, fence.  "Exclusive" is: owner is NULL, and a fence has passed or it was given up by
+ *               commit
  *   gate        (notify_at) a section that compares the word; or exclusive
  *   x_remote    hardware atomics, anyone
  *   x_mail_next hardware atomics: 0 not in a mailbox.  Never reset by formatting: a late poster may still hold it
@@ -93,7 +95,12 @@ _Static_assert(sizeof(struct superblock) == 1 << DESCRIPTOR_SHIFT, "one cache li
 _Static_assert(offsetof(struct superblock, word) == SUPERBLOCK_WORD, "shared with assembly");
 _Static_assert(offsetof(struct superblock, owner) == SUPERBLOCK_OWNER, "shared with assembly");
 _Static_assert(offsetof(struct superblock, notify_at) == SUPERBLOCK_NOTIFY_AT, "shared with assembly");
+_Static_assert(offsetof(struct superblock, blocks) == SUPERBLOCK_BLOCKS, "shared with assembly");
 _Static_assert(offsetof(struct superblock, reciprocal) == SUPERBLOCK_RECIPROCAL, "shared with assembly");
+_Static_assert(offsetof(struct superblock, next) == SUPERBLOCK_NEXT, "shared with assembly");
+_Static_assert(offsetof(struct superblock, block_bytes) == SUPERBLOCK_BLOCK_BYTES, "shared with assembly");
+_Static_assert(offsetof(struct superblock, kind) == SUPERBLOCK_KIND, "shared with assembly");
+_Static_assert(slice_tail == SLICE_TAIL, "shared with assembly");
 
 /* ---- words ---- */
 
@@ -196,8 +203,8 @@ bool superblock_is_block(const struct superblock *s, const void *p);
 /* Makes a fresh span (slice numbers first .. first + slices of the class) an exclusive superblock, nothing carved. */
 struct superblock *superblock_format(uint32_t first, unsigned class);
 
-/* Links blocks of uncarved units into a list that starts from an empty word, `eager`: many of them.  Nothing of the superblock changes until the
- * carving is counted; one whose list could not be published is discounted again. */
+/* Links blocks of uncarved units into a list that starts from an empty word, `eager`: many of them.  Nothing of the
+ * superblock changes until the carving is counted; one whose list could not be published is discounted again. */
 struct carving {
     uint64_t word;  /* the list; 0 if nothing was left to carve */
     uint64_t units; /* what it uses up */
@@ -206,8 +213,11 @@ struct carving superblock_carve(const struct superblock *s, bool eager);
 void superblock_count_carving(struct superblock *s, struct carving carving);
 void superblock_discount_carving(struct superblock *s, struct carving carving);
 
-/* Prepends the blocks of `chain` to the list `word`; the links are rewritten, so a join can be repeated with another word.
- * Returns the new word, or 0 if the chain is damaged. */
+/* Counts the carved blocks anew: the carving above is two stores. */
+void superblock_recount(struct superblock *s);
+
+/* Prepends the blocks of `chain` to the list `word`; the links are rewritten, so a join can be repeated with another
+ * word.  Returns the new word, or 0 if the chain is damaged. */
 uint64_t superblock_join(const struct superblock *s, uint64_t chain, uint64_t word);
 
 /* Adds a block to x_remote. */
@@ -225,9 +235,9 @@ void remote_return(struct superblock *s, uint64_t chain);
 /* What is wrong with a list, or NULL: blocks in range, on block starts, no duplicate, as many as the count says. */
 const char *superblock_check_list(const struct superblock *s, uint64_t word);
 
-/* Exclusive: drops the free blocks on wholly free units and makes those units uncarved; their bits are returned, and the
- * caller gives their pages back before anyone can carve them again.  0 and *damage set if the list is broken (nothing
- * was changed). */
+/* Exclusive: drops the free blocks on wholly free units and makes those units uncarved; their bits are returned, and
+ * the caller gives their pages back before anyone can carve them again.  0 and *damage set if the list is broken
+ * (nothing was changed). */
 uint64_t superblock_uncarve(struct superblock *s, const char **damage);
 /* Bytes of a unit. */
 size_t superblock_unit_bytes(const struct superblock *s);

@@ -19,6 +19,7 @@
 #define QUIET_FOR_MERGE_NS 1000000u
 /* Superblocks moved in one merge: the lock is held meanwhile. */
 #define MERGE_MAX 256u
+#define SWEEP_MAX 64u
 /* Remote frees between two looks at the clock. */
 #define LOOK_EVERY 64u
 /* How long a heap that was left is watched: some microseconds. */
@@ -148,6 +149,21 @@ static void chain_offline(struct heap *h, struct superblock *s, uint32_t *chain)
     *chain = slice_of_descriptor(s);
 }
 
+/* A chain of superblocks taken offline from `other` becomes h's. */
+static void bring_online(struct heap *h, struct heap *other, uint32_t chain)
+{
+    bool fenced = chain != SLICE_NONE && rcs_fence();
+    while (chain != SLICE_NONE) {
+        struct superblock *s = descriptor_of_slice(chain);
+        chain = s->next;
+        s->next = SLICE_NONE;
+        if (fenced)
+            heap_settle(h, s);
+        else
+            heap_undo_offline(other, s);
+    }
+}
+
 /* Takes up to MERGE_MAX superblocks (of each class at least one) offline, chained through `next`. */
 static uint32_t take_many_offline(struct heap *h)
 {
@@ -163,6 +179,44 @@ static uint32_t take_many_offline(struct heap *h)
     return chain;
 }
 
+/* Takes up to SWEEP_MAX posted superblocks offline. */
+static uint32_t take_posted(struct heap *h, uint32_t chain)
+{
+    unsigned left = SWEEP_MAX;
+    uint32_t at = atomic_exchange_explicit(&h->x_mailbox, 0, memory_order_acquire);
+    while (at > 1) {
+        struct superblock *s = descriptor_of_slice(at - 2);
+        at = atomic_exchange(&s->x_mail_next, 0);
+        if (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE) != slice_superblock)
+            continue;
+        struct heap *owner = superblock_owner(s);
+        if (owner == h && h->active[s->class] != s && left > 0) {
+            chain_offline(h, s, &chain);
+            left--;
+        } else if (owner != NULL && (owner != h || left == 0)) {
+            heap_post(owner, s);
+        } /* else it is active, and its next refill collects; or somebody has it exclusively, and will settle it */
+    }
+    return chain;
+}
+
+bool heap_sweep(struct heap *h)
+{
+    bool any = false;
+    unsigned total = atomic_load_explicit(&heap_total, memory_order_acquire);
+    for (unsigned i = 0; i < total; i++) {
+        struct heap *other = heap_list[i];
+        if (other == h || atomic_load_explicit(&other->x_mailbox, memory_order_relaxed) == 0 ||
+            !is_quiet(other, QUIET_NS) || !lock_try(&other->lock))
+            continue;
+        uint32_t chain = take_posted(other, SLICE_NONE);
+        lock_release(&other->lock);
+        any |= chain != SLICE_NONE;
+        bring_online(h, other, chain);
+    }
+    return any;
+}
+
 /* Everything `other` has becomes this heap's. */
 static void merge(struct heap *h, struct heap *other)
 {
@@ -170,16 +224,7 @@ static void merge(struct heap *h, struct heap *other)
     if (lock_try(&other->lock)) {
         uint32_t chain = take_many_offline(other);
         lock_release(&other->lock);
-        bool fenced = rcs_fence();
-        while (chain != SLICE_NONE) {
-            struct superblock *s = descriptor_of_slice(chain);
-            chain = s->next;
-            s->next = SLICE_NONE;
-            if (fenced)
-                heap_settle(h, s);
-            else
-                heap_undo_offline(other, s);
-        }
+        bring_online(h, other, chain);
         atomic_fetch_add_explicit(&takeover_count, 1, memory_order_relaxed);
     }
     lock_release(&h->lock);

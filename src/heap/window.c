@@ -26,19 +26,50 @@ static size_t described;          /* slices that have a descriptor mapped */
 static size_t opened;             /* slices opened, without holes */
 static _Atomic size_t top_bytes;  /* top, for lookups without a lock */
 
+/* Stretches of slices that are never used because their descriptors would lie where somebody else's mapping is.  Almost
+ * always none.  A stretch is entered while it is still above `top`, and does not change once it is below. */
+#define GAPS_MAX 8u
+static struct {
+    size_t first, end;
+} gap[GAPS_MAX];
+static _Atomic unsigned gap_count;
+
 size_t window_opened_bytes(void)
 {
     return opened << SLICE_SHIFT;
 }
 
+/* The end of the gap that holds the slice, or the slice itself. */
+static COLD size_t past_gap(size_t slice)
+{
+    for (unsigned i = 0; i < gap_count; i++)
+        if (slice >= gap[i].first && slice < gap[i].end)
+            return gap[i].end;
+    return slice;
+}
+
 bool window_contains(const void *p)
 {
-    return (uintptr_t)p - hot.window_base < atomic_load_explicit(&top_bytes, memory_order_acquire);
+    size_t offset = (uintptr_t)p - hot.window_base;
+    return offset < atomic_load_explicit(&top_bytes, memory_order_acquire) &&
+           (likely(gap_count == 0) || past_gap(offset >> SLICE_SHIFT) == offset >> SLICE_SHIFT);
+}
+
+uint32_t window_slice_from(uint32_t slice)
+{
+    size_t from = likely(gap_count == 0) ? slice : past_gap(slice);
+    return from < atomic_load_explicit(&top_bytes, memory_order_acquire) >> SLICE_SHIFT ? (uint32_t)from : SLICE_END;
+}
+
+/* The fast path knows no gaps: frees above the first one take the slow path. */
+static size_t fast_bytes(void)
+{
+    return (gap_count == 0 ? top : min_size(top, gap[0].first)) << SLICE_SHIFT;
 }
 
 void window_serve_fast_path(void)
 {
-    hot.window_bytes = atomic_load_explicit(&top_bytes, memory_order_relaxed);
+    hot.window_bytes = fast_bytes();
 }
 
 /* Makes sure the first `slices` slices have descriptors. */
@@ -51,6 +82,23 @@ static int describe(size_t slices)
         described += UNIT_SLICES;
     }
     return 0;
+}
+
+/* The next unit of descriptors cannot be mapped: its slices will not be used.  False if there are too many such
+ * places. */
+static bool leave_gap(void)
+{
+    unsigned count = gap_count;
+    bool longer = count > 0 && gap[count - 1].end == described;
+    if (!longer) {
+        if (count == GAPS_MAX)
+            return false;
+        gap[count].first = described;
+    }
+    described += UNIT_SLICES;
+    gap[longer ? count - 1 : count].end = described;
+    atomic_store_explicit(&gap_count, longer ? count : count + 1, memory_order_release);
+    return true;
 }
 
 bool window_start(void)
@@ -71,8 +119,8 @@ bool window_start(void)
     return false;
 }
 
-/* How much to open when `slices` are wanted: an eighth of what there is, within bounds, ending on the boundary of a huge
- * page so that the next step can use them from its start. */
+/* How much to open when `slices` are wanted: an eighth of what there is, within bounds, ending on the boundary of a
+ * huge page so that the next step can use them from its start. */
 static size_t step_for(size_t slices)
 {
     size_t step = max_size(STEP_SLICES_MIN, min_size(top / 8, STEP_SLICES_MAX));
@@ -93,8 +141,12 @@ bool window_open(size_t slices, bool dense, uint32_t *first, size_t *count)
         if (at + want > limit)
             return false;
         int error = describe(at + want);
-        if (error == EEXIST)
-            return false; /* in the way of the descriptors: no hole in the window gets past it */
+        if (error == EEXIST) { /* in the way of the descriptors */
+            if (!leave_gap())
+                return false;
+            at = max_size(at, described);
+            continue;
+        }
         if (error == 0)
             error = os_map_at((char *)hot.window_base + (at << SLICE_SHIFT), want << SLICE_SHIFT);
         if (error == 0)
@@ -115,6 +167,6 @@ bool window_open(size_t slices, bool dense, uint32_t *first, size_t *count)
     opened += want;
     atomic_store_explicit(&top_bytes, top << SLICE_SHIFT, memory_order_release);
     if (hot.window_bytes != 0)
-        __atomic_store_n(&hot.window_bytes, top << SLICE_SHIFT, __ATOMIC_RELEASE);
+        __atomic_store_n(&hot.window_bytes, fast_bytes(), __ATOMIC_RELEASE);
     return true;
 }

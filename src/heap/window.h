@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
  * The window: the stretch of address space all superblocks and large blocks live in, cut into slices of 64 KiB, each
- * with a descriptor of one cache line in an array of its own.  Address to descriptor is a subtraction, a compare and a
- * shift: the window is the page map.
+ * with a descriptor of one cache line in an array of its own.  Address to descriptor is a subtraction, a compare and
+ * a shift: the window is the page map.
  *
- * Nothing is reserved.  The window starts at a random address in the middle of the address space, where the kernel puts
- * nothing of its own accord, and is opened from the bottom in steps that grow with the heap, each mapped with
- * MAP_FIXED_NOREPLACE; a step that finds somebody else's mapping in its way skips past it.  So address space limits,
- * strict overcommit and mlockall cost what the heap costs.  (docs/decisions/0001-one-window.md)
+ * Nothing is reserved.  The window starts at a random address in the middle of the address space, where the kernel
+ * puts nothing of its own accord, and is opened from the bottom in steps that grow with the heap, each mapped with
+ * MAP_FIXED_NOREPLACE; a step that finds somebody else's mapping in its way, or in the way of its descriptors, skips
+ * past it.  So address space limits, strict overcommit and mlockall cost what the heap costs.
+ * (docs/decisions/0001-one-window.md)
  *
- * Slices once opened are never unmapped and descriptors are type-stable: any address in the window may be looked up at
- * any time, without a lock.
+ * Slices once opened are never unmapped and descriptors are type-stable: any address in the window may be looked up
+ * at any time, without a lock.
  */
 #ifndef SUTLER_HEAP_WINDOW_H
 #define SUTLER_HEAP_WINDOW_H
@@ -37,6 +38,10 @@ size_t window_opened_bytes(void);
 
 /* True for addresses that have a descriptor.  Not to be asked before window_start. */
 bool window_contains(const void *p);
+
+/* To visit all slices that have a descriptor: the first one from `slice` on, SLICE_END after the last. */
+#define SLICE_END UINT32_MAX
+uint32_t window_slice_from(uint32_t slice);
 
 static inline void *slice_address(uint32_t slice)
 {

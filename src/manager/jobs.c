@@ -5,6 +5,7 @@
 
 static const struct job job[] = {
     {"provision", job_on_demand, 1 * MS, 20 * MS, provision_run},
+    {"pressure", job_on_clock, 500 * MS, UINT64_MAX, pressure_run},
     {"reclaim", job_on_clock, 400 * MS, UINT64_MAX, reclaim_run},
     {"report", job_on_clock, 1000 * MS, UINT64_MAX, report_run},
 };
@@ -14,13 +15,20 @@ static uint64_t due_ns[ARRAY_LEN(job)] = {[0 ... ARRAY_LEN(job) - 1] = NOT_DUE};
 
 uint64_t jobs_run(uint64_t now_ns)
 {
+    bool heap_changes = false;
+    for (size_t i = 0; i < ARRAY_LEN(job); i++)
+        if (due_ns[i] <= now_ns) {
+            bool more = job[i].run(job[i].budget_ns);
+            due_ns[i] = more ? now_ns + job[i].period_ns : NOT_DUE;
+            heap_changes |= more && job[i].trigger == job_on_clock;
+        }
+    /* Jobs that had found nothing are due again: while any is on the clock, slow paths do not wake the manager. */
+    if (heap_changes)
+        jobs_rouse(job_on_clock, now_ns);
     uint64_t next = NOT_DUE;
-    for (size_t i = 0; i < ARRAY_LEN(job); i++) {
-        if (due_ns[i] <= now_ns)
-            due_ns[i] = job[i].run(job[i].budget_ns) ? now_ns + job[i].period_ns : NOT_DUE;
+    for (size_t i = 0; i < ARRAY_LEN(job); i++)
         if (due_ns[i] < next)
             next = due_ns[i];
-    }
     return next;
 }
 

@@ -7,6 +7,9 @@
 
 #include "base/compiler.h"
 
+/* Less than this left under a limit: nothing is made ready ahead, and what can be given back is. */
+#define MEMORY_HEADROOM_MIN (64ul << 20)
+
 enum job_trigger {
     job_on_clock,  /* a period after the last run, while the heap changes */
     job_on_demand, /* when a slow path of the program says so */
@@ -26,11 +29,16 @@ struct job {
 /* Runs what is due at `now_ns`; returns when to look again, or UINT64_MAX if nothing is left to do. */
 uint64_t jobs_run(uint64_t now_ns);
 
-/* The heap has changed: jobs on the clock are due one period from now.  Or there is demand: jobs for that are due now. */
+/* The heap has changed: jobs on the clock are due one period from now.  Or there is demand: jobs for that are due
+ * now. */
 void jobs_rouse(enum job_trigger trigger, uint64_t now_ns);
+
+/* By each new manager thread, before it runs jobs. */
+void provision_start(void);
 
 bool reclaim_run(uint64_t budget_ns);
 bool provision_run(uint64_t budget_ns);
+bool pressure_run(uint64_t budget_ns);
 bool report_run(uint64_t budget_ns);
 
 #endif

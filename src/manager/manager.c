@@ -25,19 +25,29 @@ _Atomic uint32_t manager_state = manager_absent;
 /* Defined where changes of credentials park the manager: in the shared library. */
 extern const char manager_sees_credentials __attribute__((weak));
 
-static struct lock control = LOCK_FREE; /* starting, parking: program threads only */
+/* Starting, parking: program threads only, with all signals blocked, since a handler may park. */
+static struct lock control = LOCK_FREE;
+static uint64_t signals_before_fork;
 static _Atomic uint32_t tid;            /* of the thread; the kernel clears it when it has left our memory */
 static uint32_t last_tid;               /* of the last one started; 0 once it is known to be gone */
 static _Atomic uint32_t bell;           /* counts wakes */
 static _Atomic uint32_t notices;
+static size_t start_bytes = MANAGER_START_BYTES; /* in use: from here on it is worthwhile */
 static _Atomic bool stop;
-static unsigned park_depth;
+static _Atomic unsigned park_depth;
 static _Atomic uint64_t cpu_us;
 static char *block; /* stack and thread block, kept for the next thread */
 
 uint64_t manager_cpu_us(void)
 {
     return atomic_load_explicit(&cpu_us, memory_order_relaxed);
+}
+
+/* What forbids it in between stays. */
+static void change_state(enum manager_state from, enum manager_state to)
+{
+    uint32_t seen = from;
+    atomic_compare_exchange_strong(&manager_state, &seen, to);
 }
 
 /* ---- the thread ---- */
@@ -48,7 +58,7 @@ static void sleep_until(uint64_t when_ns)
     if (atomic_load(&stop) || atomic_load(&reserve_demand) != demand_none)
         return;
     if (when_ns == UINT64_MAX) {
-        atomic_store(&manager_state, manager_asleep);
+        change_state(manager_busy, manager_asleep);
         /* A process whose last program thread left by a raw exit would stay for ever: look now and once in a while. */
         const uint64_t look_every_ns = 60000000000ull;
         while (atomic_load(&bell) == heard && !atomic_load(&stop)) {
@@ -57,7 +67,7 @@ static void sleep_until(uint64_t when_ns)
                 os_thread_exit(status);
             os_futex_wait_for(&bell, heard, look_every_ns);
         }
-        atomic_store(&manager_state, manager_busy);
+        change_state(manager_asleep, manager_busy);
         return;
     }
     uint64_t now = os_now_ns();
@@ -67,9 +77,12 @@ static void sleep_until(uint64_t when_ns)
 
 static void run(void)
 {
-    os_thread_settle("sutler-manager");
+    /* Sharing the program's file descriptors would be seen: numbers taken that it expects, files kept open. */
+    if (!os_thread_settle("sutler-manager"))
+        return manager_forbid();
     if (option_get(option_manager) != manager_on && os_cpu_quota_percent() < 200)
-        return atomic_store(&manager_state, manager_forbidden); /* its time would be the program's */
+        return manager_forbid(); /* its time would be the program's */
+    provision_start();
     lock_take(&purge_lock); /* no fork in the middle: the child would have the page */
     report_open();
     lock_release(&purge_lock);
@@ -85,12 +98,22 @@ static void run(void)
         sleep_until(next);
     }
     report_close();
+    change_state(manager_busy, manager_absent);
 }
 
 /* ---- starting and stopping; `control` is held ---- */
 
+/* Its sections must find the cid of nobody where they look for it, and the kernel nothing at all.  Where libc has
+ * the rseq area among very large thread-local variables that is beyond the thread block. */
+static bool thread_block_covers(ptrdiff_t offset)
+{
+    return offset >= -(ptrdiff_t)THREAD_BLOCK_HALF && offset + CACHE_LINE <= (ptrdiff_t)THREAD_BLOCK_HALF;
+}
+
 static bool is_wanted(void)
 {
+    if (sync_mode == sync_rcs && !(thread_block_covers(hot.rseq) && thread_block_covers(hot.cid)))
+        return false;
     if (option_get(option_manager) == manager_off)
         return false;
     if (option_get(option_manager) == manager_on)
@@ -98,6 +121,18 @@ static bool is_wanted(void)
     /* In doubt (an emulator or debugger without rseq, one cpu, privileges that could be dropped unseen): not. */
     bool sees_credentials = &manager_sees_credentials != NULL;
     return sync_mode == sync_rcs && os_cpus_allowed() >= 2 && (sees_credentials || !os_is_privileged());
+}
+
+static void ring(void)
+{
+    atomic_fetch_add(&bell, 1);
+    os_futex_wake_one(&bell);
+}
+
+static void ask_to_stop(void)
+{
+    atomic_store(&stop, true);
+    ring();
 }
 
 static bool start_locked(void)
@@ -112,21 +147,19 @@ static bool start_locked(void)
         *(uint32_t *)(thread_pointer + hot.cid) = slot_nobody;
     atomic_store(&stop, false);
     atomic_store(&tid, 1); /* until the kernel writes it */
-    uint64_t signals = os_block_signals();
     long result = clone_thread(run, block + STACK_BYTES, thread_pointer, &tid);
-    os_restore_signals(signals);
     if (result < 0)
         atomic_store(&tid, 0);
     else
         last_tid = (uint32_t)result;
+    if (result > 0 && atomic_load(&park_depth) != 0) /* by a handler, which does not wait */
+        ask_to_stop();
     return result > 0;
 }
 
 static void stop_locked(void)
 {
-    atomic_store(&stop, true);
-    atomic_fetch_add(&bell, 1);
-    os_futex_wake_one(&bell);
+    ask_to_stop();
     uint32_t running;
     while ((running = atomic_load(&tid)) != 0)
         os_futex_wait_shared(&tid, running);
@@ -140,78 +173,100 @@ static void wait_gone_locked(void)
     last_tid = 0;
 }
 
-static void ring(void)
+/* Nobody wants it gone, and the last one is. */
+static bool may_start(void)
 {
-    atomic_fetch_add(&bell, 1);
-    os_futex_wake_one(&bell);
+    return atomic_load(&park_depth) == 0 && atomic_load(&tid) == 0;
+}
+
+/* A forked child has its parent's heap and mostly lives for a moment: it is given time. */
+static bool is_worthwhile(void)
+{
+    size_t in_use = span_counts().in_use_bytes;
+    return in_use >= start_bytes || (in_use >= MANAGER_START_BYTES && atomic_fetch_add(&notices, 1) >= 4 * NOTICES_PER_WAKE);
 }
 
 COLD void manager_notice_slow(enum manager_state state)
 {
     if (state == manager_busy || state == manager_asleep) {
         uint32_t raised = demand_raised;
-        bool is_pace = state == manager_asleep &&
-                       atomic_fetch_add_explicit(&notices, 1, memory_order_relaxed) % NOTICES_PER_WAKE == NOTICES_PER_WAKE - 1;
-        if (atomic_compare_exchange_strong(&reserve_demand, &raised, demand_told) || is_pace)
+        bool is_told = atomic_compare_exchange_strong(&reserve_demand, &raised, demand_told);
+        if (is_told || (state == manager_asleep && atomic_fetch_add(&notices, 1) % NOTICES_PER_WAKE == 0))
             ring();
         return;
     }
-    if (state != manager_absent || span_counts().in_use_bytes < MANAGER_START_BYTES || !lock_try(&control))
+    if (state != manager_absent || !is_worthwhile() || !may_start())
         return;
-    if (atomic_load(&manager_state) == manager_absent) {
-        atomic_store(&manager_state, manager_busy);
-        if (!is_wanted() || !start_locked())
-            atomic_store(&manager_state, manager_forbidden);
+    uint64_t signals = os_block_signals();
+    if (lock_try(&control)) {
+        if (atomic_load(&manager_state) == manager_absent && may_start()) {
+            change_state(manager_absent, manager_busy);
+            if (!is_wanted() || !start_locked())
+                manager_forbid();
+        }
+        lock_release(&control);
     }
-    lock_release(&control);
+    os_restore_signals(signals);
 }
 
-void manager_park(void)
+void manager_park(bool may_wait)
 {
-    lock_take(&control);
-    if (park_depth++ == 0) {
-        if (atomic_load(&tid) != 0)
-            stop_locked();
-        wait_gone_locked();
-        if (atomic_load(&manager_state) != manager_forbidden)
-            atomic_store(&manager_state, manager_parked);
+    atomic_fetch_add(&park_depth, 1);
+    if (!may_wait) {
+        ask_to_stop();
+        return;
     }
+    uint64_t signals = os_block_signals();
+    lock_take(&control);
+    if (atomic_load(&tid) != 0)
+        stop_locked();
+    wait_gone_locked();
     lock_release(&control);
+    os_restore_signals(signals);
 }
 
 void manager_resume(void)
 {
-    lock_take(&control);
-    if (park_depth > 0 && --park_depth == 0 && atomic_load(&manager_state) == manager_parked)
-        atomic_store(&manager_state, manager_absent);
-    lock_release(&control);
+    unsigned depth = atomic_load(&park_depth);
+    while (depth > 0 && !atomic_compare_exchange_weak(&park_depth, &depth, depth - 1))
+        continue;
 }
 
 void manager_forbid(void)
 {
-    lock_take(&control);
     atomic_store(&manager_state, manager_forbidden);
-    lock_release(&control);
 }
 
 /* ---- fork ---- */
 
 void manager_fork_prepare(void)
 {
+    uint64_t signals = os_block_signals();
     lock_take(&control);
-    lock_take(&purge_lock); /* every piece of work is done under it */
+    signals_before_fork = signals;
+    lock_take(&purge_lock); /* all work that changes the heap is done under it */
 }
 
 void manager_fork_parent(void)
 {
+    uint64_t signals = signals_before_fork;
     lock_release(&purge_lock);
     lock_release(&control);
+    os_restore_signals(signals);
 }
 
 void manager_fork_child(void)
 {
+    manager_forget();
+    os_restore_signals(signals_before_fork);
+}
+
+void manager_forget(void)
+{
     lock_reset(&purge_lock);
     report_forget();
+    start_bytes = span_counts().in_use_bytes + MANAGER_START_BYTES;
+    atomic_store(&notices, 0);
     atomic_store(&tid, 0);
     last_tid = 0;
     uint32_t state = atomic_load(&manager_state);

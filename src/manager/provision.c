@@ -13,12 +13,14 @@
 #include "os/lock.h"
 #include "os/os.h"
 
-/* The program should always find this much that nobody else was given. */
-#define HEADROOM_MIN (64ul << 20)
 #define HEADROOM_CHECK_BYTES (16ul << 20)
+/* How long nothing is made ready, nor asked for, after it did harm or would. */
+#define REST_NS 50000000ull
 
 static bool is_huge = true; /* the last piece became a huge page */
+#define NODE_NONE UINT32_MAX
 static unsigned preferred_node;
+static bool follows; /* the program has not said where its memory shall lie */
 static size_t unchecked_bytes = HEADROOM_CHECK_BYTES;
 static bool has_room;
 static uint64_t rest_until_ns;
@@ -29,15 +31,22 @@ static bool room_left(size_t bytes)
     unchecked_bytes += bytes;
     if (unchecked_bytes >= HEADROOM_CHECK_BYTES) {
         unchecked_bytes = 0;
-        has_room = os_memory_headroom() > HEADROOM_MIN;
+        has_room = os_memory_headroom() > MEMORY_HEADROOM_MIN;
     }
     return has_room;
 }
 
-/* Pages go to the node of the thread that will use them. */
+void provision_start(void)
+{
+    preferred_node = NODE_NONE;
+    follows = os_has_default_memory_policy();
+}
+
+/* Pages go to the node of the thread that will use them; or as numactl or the program says: the manager's thread has
+ * that policy from the thread that made it. */
 static void settle_on(unsigned node)
 {
-    if (node != preferred_node)
+    if (follows && node != preferred_node)
         os_prefer_node(node);
     preferred_node = node;
 }
@@ -52,13 +61,21 @@ static bool provide_piece(void)
     return room_left(piece.bytes);
 }
 
+/* Returns false: until then there is nothing to run for. */
+static bool rest(uint64_t now_ns)
+{
+    rest_until_ns = now_ns + REST_NS;
+    reserve_rest(rest_until_ns);
+    return false;
+}
+
 bool provision_run(uint64_t budget_ns)
 {
     uint64_t start_ns = os_now_ns(), start_cpu_us = os_thread_cpu_us(), now_ns = start_ns;
     if (now_ns < rest_until_ns)
         return false;
     if (!room_left(HEADROOM_CHECK_BYTES))
-        return false;
+        return rest(now_ns);
     bool more = true;
     while (more && now_ns - start_ns < budget_ns) {
         lock_take(&purge_lock);
@@ -70,9 +87,9 @@ bool provision_run(uint64_t budget_ns)
         now_ns = os_now_ns();
     }
     /* Half of the time somewhere else than on a processor: none is spare. */
-    const uint64_t rest_ns = 50000000, noticeable_ns = 1000000;
+    const uint64_t noticeable_ns = 1000000;
     uint64_t used_ns = (os_thread_cpu_us() - start_cpu_us) * 1000;
     if (now_ns - start_ns > 2 * used_ns + noticeable_ns)
-        rest_until_ns = now_ns + rest_ns;
+        return rest(now_ns);
     return more;
 }

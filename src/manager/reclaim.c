@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * reclaim: gives memory back on a clock, with no allocator call needed.  A pass marks what it sees; what has not changed
- * by the next pass is purged (heap/purge.c): pages wholly free inside superblocks still in use, free spans, cached
- * mappings.  A program that frees and regrows within a period pays no fault twice; one that goes to sleep has its memory
- * given back within two periods.  When a pass finds nothing new and nothing to purge, the clock stops until the program's
- * slow paths are heard of again.
+ * reclaim: gives memory back on a clock, with no allocator call needed.  A pass marks what it sees; what has not
+ * changed by the next pass is purged (heap/purge.c): pages wholly free inside superblocks still in use, free spans,
+ * cached mappings.  A program that frees and regrows within a period pays no fault twice; one that goes to sleep has
+ * its memory given back within two periods.  When a pass finds nothing new and nothing to purge, the clock stops
+ * until the program's slow paths are heard of again.
  */
 #include "heap/purge.h"
 #include "manager/jobs.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * report: live statistics in a page other processes can map, so that reading them interrupts nothing and needs no
- * answer.  The page is a memfd in the manager's own file descriptor table: the program does not see it, and a reader finds
- * it as /proc/PID/task/TID/fd/N of the thread named sutler-manager (`sutler stats PID` does).  struct sutler_page is its layout.
+ * answer.  The page is a memfd in the manager's own file descriptor table: the program does not see it, and a reader
+ * finds it as /proc/PID/task/TID/fd/N of the thread named sutler-manager (`sutler stats PID` does).  struct
+ * sutler_page is its layout.
  *
  * It is written once a second while the heap changes and once more when it has stopped changing.
  */

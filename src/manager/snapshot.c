@@ -23,7 +23,7 @@ void snapshot_take(struct sutler_stats *stats)
     *stats = (struct sutler_stats){.size = sizeof *stats};
     if (hot.descriptors == NULL)
         return;
-    for (uint32_t slice = 0; window_contains(slice_address(slice)); slice++) {
+    for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
         const struct superblock *s = descriptor_of_slice(slice);
         if (s->kind == slice_superblock) {
             add_superblock(stats, s);

@@ -106,7 +106,8 @@ static void warn(const char *entry, size_t name_length, const char *choices)
 /* The engines' (engines/), which may have us as the library below them: no mistakes, and none of ours. */
 static bool is_an_engines(const char *name)
 {
-    static const char *const names[] = {"engine_backend", "engine_spins", "lfb", "mmt_design", "checks", "checks_options"};
+    static const char *const names[] = {
+        "engine_backend", "engine_spins", "lfb", "mmt_design", "checks", "checks_options"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (text_equal(name, names[i]))
             return true;

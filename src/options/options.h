@@ -15,8 +15,8 @@ enum option {
     option_count
 };
 
-/* aarch64's sections are correct under emulation, but mm_cid and rseq had bugs in several of its kernels: there they are
- * asked for by SUTLER_SYNC=rcs only. */
+/* aarch64's sections are correct under emulation, but mm_cid and rseq had bugs in several of its kernels: there they
+ * are asked for by SUTLER_SYNC=rcs only. */
 #if defined(__x86_64__)
 #define SYNC_DEFAULT 0
 #else

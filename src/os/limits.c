@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the process's control groups (version 2; for memory also version 1) and the machine leave it.  Read from files each
- * time; a file that cannot be read is no limit.
+ * What the process's control groups (version 2; for memory also version 1) and the machine leave it.  Read from files
+ * each time; a file that cannot be read is no limit.
  */
 #include <fcntl.h>
 #include <linux/limits.h>
@@ -168,6 +168,19 @@ size_t os_memory_headroom(void)
     size_t headroom = kib > SIZE_MAX >> 10 ? SIZE_MAX : kib << 10;
     headroom = min_size(headroom, groups_headroom(&version_2));
     return min_size(headroom, groups_headroom(&version_1));
+}
+
+/* The whole part of "some avg10=N.NN", by the process's group or else the machine. */
+unsigned os_memory_stall_percent(void)
+{
+    char text[128];
+    struct group g;
+    group_own(&g, &version_2);
+    const char *line = after_key(group_read(&g, "/memory.pressure", text, sizeof text), "some avg10=");
+    if (line == NULL)
+        line = after_key(read_file("/proc/pressure/memory", text, sizeof text), "some avg10=");
+    size_t percent = number(line);
+    return percent == SIZE_MAX ? 0 : (unsigned)percent;
 }
 
 unsigned os_cpu_quota_percent(void)

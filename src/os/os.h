@@ -43,9 +43,9 @@ struct os_range {
  * any of them was refused. */
 bool os_purge_ranges(const struct os_range *ranges, size_t count);
 
-/* Has the system put pages behind at most OS_RESIDENT_MAX bytes, by touching them one by one: whatever they hold stays, whoever
- * uses them meanwhile, and the lock the program's own mmap needs is not held for longer than a page (Linux 6.4).  True if the first
- * touch brought them all: a huge page. */
+/* Has the system put pages behind at most OS_RESIDENT_MAX bytes, by touching them one by one: whatever they hold
+ * stays, whoever uses them meanwhile, and the lock the program's own mmap needs is not held for longer than a page
+ * (Linux 6.4).  True if the first touch brought them all: a huge page. */
 #define OS_RESIDENT_MAX (2ul << 20)
 bool os_make_resident(void *address, size_t size);
 
@@ -61,6 +61,8 @@ bool os_wipe_on_fork(void *address, size_t size);
 /* Bytes the process may still use before a control group's limit, or the machine, is short of memory; SIZE_MAX if that
  * is not known.  And the cpu time its control groups allow it, in percent of one cpu. */
 size_t os_memory_headroom(void);
+/* Part of the last ten seconds in which some task waited for memory. */
+unsigned os_memory_stall_percent(void);
 unsigned os_cpu_quota_percent(void);
 
 /* Zeroed memory behind a file of this name in the caller's file descriptor table, for other processes to map; a forked
@@ -82,14 +84,15 @@ void os_futex_wait_shared(_Atomic uint32_t *word, uint32_t expected);
 
 /* ---- threads and cpus ---- */
 
-/* One more than the largest cpu number the kernel can ever use, rounded up to 64. */
+/* One more than the largest cpu number the kernel can ever use, rounded up to 64; 0 if the system does not tell. */
 unsigned os_cpu_limit(void);
 
 /* Cpu the caller runs on at this moment; 0 if the system does not tell. */
 unsigned os_current_cpu(void);
 
-/* NUMA node the caller runs on; and where the calling thread's new pages shall lie. */
+/* NUMA node the caller runs on; where the calling thread's new pages shall lie; and whether nobody has said so yet. */
 unsigned os_current_node(void);
+bool os_has_default_memory_policy(void);
 void os_prefer_node(unsigned node);
 
 void os_yield(void);
@@ -98,9 +101,10 @@ void os_yield(void);
 unsigned os_cpus_allowed(void);
 
 /* A thread made by a raw clone: fills in what code of libc expects to find at its thread pointer; names it, gives it an
- * empty file descriptor table of its own and has it work in no directory that could be wanted back. */
+ * empty file descriptor table of its own (false if it cannot: it must not open files then) and has it work in no
+ * directory that could be wanted back. */
 void os_thread_block_prepare(void *thread_pointer);
-void os_thread_settle(const char *name);
+bool os_thread_settle(const char *name);
 /* Waits until the process no longer counts a thread that is ending: its futex is woken a little before. */
 void os_thread_wait_gone(uint32_t tid);
 /* Cpu time of the calling thread. */

@@ -26,11 +26,34 @@ void os_futex_wake_one(_Atomic uint32_t *word)
     sys_call(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
 }
 
+/* The last number of a list like "0-3,8-11" is the largest. */
+static unsigned cpus_possible(void)
+{
+    long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/sys/devices/system/cpu/possible", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    if (sys_failed(fd))
+        return 0;
+    char text[4096];
+    long n = sys_call(SYS_read, fd, (long)text, sizeof text, 0, 0, 0);
+    sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    if (n <= 0 || n == sizeof text)
+        return 0;
+    unsigned last = 0;
+    bool any = false;
+    for (long i = 0; i < n; i++) {
+        bool digit = text[i] >= '0' && text[i] <= '9';
+        if (digit)
+            last = (i > 0 && text[i - 1] >= '0' && text[i - 1] <= '9' ? last * 10 : 0) + (unsigned)(text[i] - '0');
+        any |= digit;
+    }
+    return any ? last + 1 : 0;
+}
+
 unsigned os_cpu_limit(void)
 {
     unsigned long mask[1024]; /* 65,536 cpus */
     long bytes = sys_call(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
-    return sys_failed(bytes) || bytes == 0 ? 64 : (unsigned)align_up((size_t)bytes * 8, 64);
+    size_t cpus = sys_failed(bytes) || bytes == 0 ? cpus_possible() : (size_t)bytes * 8;
+    return (unsigned)align_up(cpus, 64);
 }
 
 void os_yield(void)
@@ -89,12 +112,12 @@ void os_thread_block_prepare(void *thread_pointer)
 #endif
 }
 
-void os_thread_settle(const char *name)
+bool os_thread_settle(const char *name)
 {
     const unsigned close_range_unshare = 2;
     sys_call(SYS_chdir, (long)"/", 0, 0, 0, 0, 0);
     sys_call(SYS_prctl, PR_SET_NAME, (long)name, 0, 0, 0, 0);
-    sys_call(SYS_close_range, 0, ~0u, close_range_unshare, 0, 0, 0);
+    return !sys_failed(sys_call(SYS_close_range, 0, ~0u, close_range_unshare, 0, 0, 0));
 }
 
 void os_thread_wait_gone(uint32_t tid)
@@ -164,6 +187,12 @@ unsigned os_current_node(void)
 {
     unsigned node = 0;
     return sys_failed(sys_call(SYS_getcpu, 0, (long)&node, 0, 0, 0, 0)) ? 0 : node;
+}
+
+bool os_has_default_memory_policy(void)
+{
+    int policy = -1; /* MPOL_DEFAULT is 0 */
+    return !sys_failed(sys_call(SYS_get_mempolicy, (long)&policy, 0, 0, 0, 0, 0)) && policy == 0;
 }
 
 void os_prefer_node(unsigned node)

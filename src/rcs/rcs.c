@@ -77,13 +77,14 @@ static enum rcs_verdict probe(enum sync_mode wanted, struct heap *empty)
 
 void rcs_start(enum sync_mode wanted, struct heap *empty)
 {
-    slot_count = os_cpu_limit();
-    if (slot_count > SLOT_MAX)
-        slot_count = SLOT_MAX;
+    const unsigned limit = os_cpu_limit(), unknown = 64; /* unknown: cpus share slots, as the lock modes may */
+    slot_count = limit == 0 ? unknown : limit > SLOT_MAX ? SLOT_MAX : limit;
     for (unsigned slot = 0; slot <= slot_count; slot++)
         heap_of_cid[slot] = empty;
     slot_nobody = slot_count;
-    rcs_verdict = probe(wanted, empty);
+    /* A section reads heap_of_cid[cid] unchecked. */
+    bool covered = limit == slot_count;
+    rcs_verdict = wanted == sync_rcs && !covered ? rcs_cpus_unknown : probe(wanted, empty);
     if (rcs_verdict == rcs_usable)
         sync_mode = sync_rcs;
     else

@@ -38,7 +38,8 @@ enum rcs_verdict {
     rcs_not_asked,      /* SUTLER_SYNC names another mode */
     rcs_no_libc,        /* libc registers no rseq area (musl, glibc before 2.35, glibc.pthread.rseq=0, Valgrind) */
     rcs_no_membarrier,  /* the kernel has no rseq fence, or forbids it */
-    rcs_selftest_failed /* a section did not do what it must */
+    rcs_selftest_failed, /* a section did not do what it must */
+    rcs_cpus_unknown     /* how many cpus there can be is not to be learnt, or more than SLOT_MAX */
 };
 
 /* Which heap each cid (or cpu, or hash) uses now; `slot_count` entries.  Never NULL after rcs_start. */

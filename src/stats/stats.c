@@ -26,7 +26,8 @@ static void write_json(struct line *line, const char *name, uint64_t value)
     line_dec(line, value);
 }
 
-void stats_write(int fd, bool json, const struct sutler_stats *stats, const struct stats_fact *facts, size_t fact_count)
+void stats_write(int fd, bool json, const struct sutler_stats *stats, const struct stats_fact *facts,
+                 size_t fact_count)
 {
     struct line line = LINE_EMPTY;
     line_text(&line, json ? "{\"sutler\":true" : "sutler: the heap\n");

@@ -12,6 +12,7 @@ struct stats_fact {
     const char *name, *value;
 };
 
-void stats_write(int fd, bool json, const struct sutler_stats *stats, const struct stats_fact *facts, size_t fact_count);
+void stats_write(int fd, bool json, const struct sutler_stats *stats, const struct stats_fact *facts,
+                 size_t fact_count);
 
 #endif

@@ -14,6 +14,9 @@
 #ifndef SYS_process_madvise
 #define SYS_process_madvise 440
 #endif
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
 #ifndef SYS_rseq
 #ifdef __x86_64__
 #define SYS_rseq 334
@@ -35,6 +38,7 @@ static const struct {
     {"sched_getaffinity", SYS_sched_getaffinity},
     {"getcpu", SYS_getcpu},
     {"prctl", SYS_prctl},
+    {"close_range", SYS_close_range},
 };
 
 #define FILTER_MOST 32

@@ -6,7 +6,7 @@
  * there, again and again while the heap goes on growing (and a manager is started anew); and no call fails that succeeds in
  * a process of one thread.
  */
-#include "manager/manager.h"
+#include "watch.h"
 #include <grp.h>
 #include <linux/audit.h>
 #include <linux/capability.h>

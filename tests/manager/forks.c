@@ -6,7 +6,7 @@
  * hangs.
  */
 #include "fork/heap.h"
-#include "manager/manager.h"
+#include "watch.h"
 
 static struct rng rng;
 

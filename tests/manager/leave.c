@@ -5,7 +5,7 @@
  * of.  Each way is gone at random moments of growing and purging; the parent sees the status the same program has without a
  * manager, and a process that stays behind as a zombie leader with a manager in it shows as a hang.
  */
-#include "manager/manager.h"
+#include "watch.h"
 #include <pthread.h>
 
 static struct rng rng;

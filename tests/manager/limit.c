@@ -9,7 +9,7 @@
  * Groups of version 2 and, where the memory controller belongs to version 1, of that one.  The group is made below the
  * test's own, so that it allows no more than that.
  */
-#include "manager/manager.h"
+#include "watch.h"
 #include <sys/stat.h>
 
 #define LIMIT_MIB 256

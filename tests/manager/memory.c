@@ -4,7 +4,7 @@
  * be given back, and address space costs memory as soon as it is opened), huge pages always, on request, never, and
  * forbidden for this process.  Contents are right in all of them, and what is asked of the manager is done where it can be.
  */
-#include "manager/manager.h"
+#include "watch.h"
 #include <sys/mman.h>
 #include <sys/prctl.h>
 

@@ -11,7 +11,7 @@
  *   forked    a child has neither the mapping nor the descriptor, and a page of its own once it has a manager.
  *   restarted managers that come and go leave no mapping and no descriptor behind.
  */
-#include "manager/manager.h"
+#include "watch.h"
 #include <dirent.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>

@@ -9,7 +9,7 @@
  * millisecond at a time until it has let go.  For memory that must be rare (it works outside the locks); fork and
  * sutler_purge() wait for the end of one piece of work by design, and are not counted.  Where the manager never lets go the test says that it hangs.
  */
-#include "manager/manager.h"
+#include "watch.h"
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 

@@ -5,7 +5,7 @@
  * shared, and it has no open file the program did not open; and a program that does nothing has a manager that does
  * nothing: its count of context switches stands still.
  */
-#include "manager/manager.h"
+#include "watch.h"
 #include <pthread.h>
 #if defined(__GLIBC__)
 #include <sys/single_threaded.h>

@@ -7,7 +7,7 @@
  * The quota is asked for in a file system: the test puts one of its own, with the file it wants, where the control groups
  * are mounted (in a mount namespace nobody else sees), so that it needs no control groups.
  */
-#include "manager/manager.h"
+#include "watch.h"
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from sutler_tool import bench, counted, engines, peers, report, results, suites
+from sutler_tool import bench, callgrind, counted, engines, peers, report, results, suites
 from sutler_tool.libraries import works
 from sutler_tool.paths import ToolError
 
@@ -152,6 +152,17 @@ def test_instructions_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     line = capsys.readouterr().out
     assert "malloc_instructions=" in line and "share_percent=" in line
     assert counted.main(["--", "/bin/false"]) != 0
+
+
+def test_the_malloc_below_an_engine_is_no_call_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "out.1").write_text(
+        "ob=(1) /usr/bin/program\nfn=(1) main\n1 10\ncob=(2) /b/libsutler_direct.so\ncfn=(2) malloc\ncalls=3 0\n1 300\n"
+        "ob=(2)\nfn=(2)\n1 60\ncfn=(3) direct_allocate\ncalls=3 0\n1 240\n"
+        "fn=(3)\n1 30\ncob=(3) /lib/libc.so.6\ncfn=(2)\ncalls=3 0\n1 210\n"
+        "ob=(3)\nfn=(2)\n1 210\ntotals: 310\n"
+    )
+    cost = callgrind.read([tmp_path / "out.1"])
+    assert cost.calls == {"malloc": 3} and cost.instructions == {"malloc": 300} and cost.total == 310
 
 
 def test_libraries_with_a_colon_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

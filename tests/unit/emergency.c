@@ -12,6 +12,7 @@
 #include "heap/large.h"
 #include "heap/span.h"
 #include "inspect.h"
+#include "options/options.h"
 #include "unit.h"
 
 static bool is_emergency(const void *p)
@@ -139,6 +140,54 @@ static void a_handler_reallocs(void)
     expect_heaps_sound();
 }
 
+/* A block that need not grow can stay where it is: realloc to less never fails. */
+static void shrinking_needs_no_memory(void)
+{
+    char *span = malloc(300000), *small = malloc(9000);
+    EXPECT(span != NULL && small != NULL);
+    memset(span, 8, 300000);
+    memset(small, 7, 9000);
+    interrupt_slow_path();
+    static void *all[20000];
+    size_t n = 0;
+    for (size_t size = 4096; size >= 16; size /= 2)
+        for (void *p; (p = emergency_take(size, 16)) != NULL;)
+            all[n++] = p;
+    unsigned c = size_class_of(1000);
+    while (sync_mode == sync_rcs && hot_pop(c) != NULL)
+        continue; /* lost: it is the process's last but one act */
+    errno = 5;
+    EXPECT(realloc(span, 1000) == span && errno == 5 && span[0] == 8 && span[299999] == 8);
+    EXPECT(realloc(small, 1000) == small && errno == 5 && small[8999] == 7);
+    EXPECT(realloc(small, 100000) == NULL && errno == ENOMEM);
+    leave();
+    while (n > 0)
+        EXPECT(emergency_give(all[--n]));
+}
+
+/* Twice, or not the start of one: reported, and the space does not start over under blocks that are out. */
+static void bad_frees_are_seen(void)
+{
+    option_value[option_on_error] = on_error_report;
+    interrupt_slow_path();
+    char *a = emergency_take(100, 16), *b = emergency_take(100, 16);
+    EXPECT(a != NULL && b != NULL);
+    memset(b, 0xff, 100);
+    free(a);
+    free(a);
+    free(b + 16);
+    free(b + 1);
+    EXPECT_EQ(malloc_usable_size(a), 0);
+    EXPECT_EQ(malloc_usable_size(b + 32), 0);
+    EXPECT_EQ(malloc_usable_size(b), 112);
+    char *d = emergency_take(5000, 16);
+    EXPECT_MSG(d != NULL && (d + 5000 <= b || d >= b + 100), "a second free of one block gave another away");
+    free(d);
+    free(b);
+    leave();
+    option_value[option_on_error] = on_error_abort;
+}
+
 /* A mapping of its own cannot be looked up without the lock.  Refusing is right; a block without its bytes is not. */
 static void a_handler_reallocs_a_mapping(void)
 {
@@ -249,5 +298,7 @@ int main(void)
     the_space_is_used_again();
     several_at_once();
     a_handler_reallocs_a_mapping();
+    bad_frees_are_seen();
+    shrinking_needs_no_memory();
     return 0;
 }

@@ -105,7 +105,9 @@ static void driven_by_malloc(struct heap *h, unsigned c, struct rng *rng)
     void **block = unit_map(most * sizeof *block);
     unsigned held = 0, retired = 0;
     for (int swing = 0; swing < 12; swing++) {
-        unsigned aim = swing % 2 == 0 ? (unsigned)rng_below(rng, most) : (unsigned)rng_below(rng, most / 4);
+        unsigned aim = swing == 0       ? most
+                       : swing % 2 == 0 ? (unsigned)rng_below(rng, most)
+                                        : (unsigned)rng_below(rng, most / 4);
         for (unsigned step = 0; held != aim; step++) {
             bool up = held < aim ? rng_below(rng, 8) != 0 : rng_below(rng, 8) == 0;
             if (up && held < most) {

@@ -11,7 +11,9 @@
 
 size_t unit_bytes_of(unsigned c)
 {
-    size_t bytes = size_class[c].slices * SLICE_BYTES / 64;
+    size_t bytes = SLICE_BYTES / 64; /* and no more than 64 of them */
+    while (bytes * 64 < size_class[c].slices * SLICE_BYTES)
+        bytes *= 2;
     return bytes > os_page_bytes ? bytes : os_page_bytes;
 }
 
@@ -80,12 +82,13 @@ void expect_superblock_sound(const struct superblock *s)
 
 static struct superblock *next_superblock(uint32_t *slice)
 {
-    for (; window_contains(slice_address(*slice)); ++*slice) {
+    while ((*slice = window_slice_from(*slice)) != SLICE_END) {
         struct superblock *s = descriptor_of_slice(*slice);
         if (s->kind == slice_superblock) {
             *slice += size_class[s->class].slices;
             return s;
         }
+        ++*slice;
     }
     return NULL;
 }

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "heap/span.h"
 #include "inspect.h"
 #include "unit.h"
 
@@ -133,6 +134,34 @@ static void what_has_gone_is_forgotten(struct heap *h, unsigned c)
     expect_heaps_sound();
 }
 
+/* Nobody runs on `other` any more, and all its blocks were freed by others.  Before new memory is used they are found,
+ * whatever class is wanted. */
+static void quiet_heaps_are_swept(struct heap *h, struct heap *other)
+{
+    enum { count = 128, blocks = count * 64 };
+    static void *block[blocks];
+    unsigned c = size_class_of(1024), wanted = size_class_of(2048);
+    test_heap_bind(other);
+    for (size_t i = 0; i < blocks; i++)
+        EXPECT((block[i] = malloc(size_class[c].bytes)) != NULL);
+    test_heap_bind(h);
+    size_t before = span_counts().in_use_bytes;
+    for (size_t i = 0; i < blocks; i++)
+        free(block[i]);
+    EXPECT(mailbox_length(other) >= count - 2);
+    for (size_t i = 0; i < blocks / 4; i++) {
+        EXPECT((block[i] = malloc(size_class[wanted].bytes)) != NULL);
+        if (i == 0)
+            usleep(1000); /* quiet is what did not change for a moment */
+    }
+    size_t after = span_counts().in_use_bytes;
+    EXPECT_MSG(after <= before, "%zu KiB of new memory were used beside %zu KiB of free blocks",
+               (after - before) >> 10, (size_t)count * 64);
+    for (size_t i = 0; i < blocks / 4; i++)
+        free(block[i]);
+    expect_heaps_sound();
+}
+
 /* ---- posters against a drainer ---- */
 
 #define POSTERS 3
@@ -226,6 +255,8 @@ int main(int argc, char **argv)
     what_moved_is_forwarded(h, other, size_class_of(10000));
     test_heap_bind(h);
     what_has_gone_is_forgotten(h, size_class_of(2000));
+    if (sync_mode == sync_rcs) /* in the lock modes every free goes to its heap at once */
+        quiet_heaps_are_swept(h, other);
     test_heap_bind(NULL);
     if (sync_mode != sync_rcs) /* there, a drain by a thread that is on neither heap may only post again */
         no_post_is_lost(size_class_of(500), (int)unit_option(argc, argv, "--rounds", 200000), &rng);

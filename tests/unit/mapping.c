@@ -23,6 +23,16 @@ static struct entry entry[COUNT];
 static size_t live, live_bytes, reused, moved;
 static struct large_counts start;
 
+static bool refuse_maps;
+
+/* The linker wraps it. */
+void *__real_os_map(size_t size);
+void *__wrap_os_map(size_t size);
+void *__wrap_os_map(size_t size)
+{
+    return refuse_maps ? NULL : __real_os_map(size);
+}
+
 static void stamp(const struct entry *e)
 {
     ((uint64_t *)e->address)[0] = e->key;
@@ -200,11 +210,45 @@ static void sizes_beyond_reason_fail(void)
     EXPECT(mapping_give(p));
 }
 
+/* No memory for a larger table: blocks can be moved only as long as there are entries to spare, and a lookup still ends. */
+static void a_table_that_cannot_grow(void)
+{
+    enum { count = 110, turns = 120 };
+    char *block[count];
+    bool zero;
+    size_t moves = 0;
+    for (size_t i = 0; i < count; i++) {
+        EXPECT((block[i] = mapping_take(4096, 16, &zero)) != NULL);
+        block[i][0] = (char)i;
+    }
+    refuse_maps = true;
+    for (size_t turn = 2; turn < turns; turn++)
+        for (size_t i = 0; i < count; i++) {
+            char *now = mapping_resize(block[i], turn * 4096);
+            if (now == NULL)
+                now = block[i]; /* it may not move any more */
+            moves += now != block[i];
+            block[i] = now;
+            EXPECT(mapping_bytes(now, true) >= 4096 && now[0] == (char)i);
+            EXPECT_EQ(mapping_bytes((char *)now + 16, true), 0); /* what is not there is looked for to the end */
+        }
+    refuse_maps = false;
+    unit_say("%zu moves without a new table\n", moves);
+    EXPECT(moves > 140);
+    for (size_t i = 0; i < count; i++) {
+        char *now = mapping_resize(block[i], turns * 4096);
+        EXPECT(now != NULL && now[0] == (char)i);
+        EXPECT(mapping_give(now));
+    }
+    mapping_purge(true, NULL);
+}
+
 int main(int argc, char **argv)
 {
     unit_print_mode();
     unit_watchdog(120);
     struct rng rng = unit_rng();
+    a_table_that_cannot_grow(); /* while the table is small */
     start = large_counts();
     random_walk(&rng, unit_option(argc, argv, "--steps", 60000));
     what_is_kept_is_bounded();

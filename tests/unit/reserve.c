@@ -69,6 +69,20 @@ static void demand_is_raised_once(void)
     EXPECT_EQ(atomic_load(&reserve_demand), demand_raised);
 }
 
+/* While the manager rests the program is not to wake it. */
+static void no_demand_is_raised_while_resting(void)
+{
+    atomic_store(&reserve_demand, demand_none);
+    const uint64_t long_ns = 3600000000000ull;
+    reserve_rest(os_now_ns() + long_ns);
+    take_one();
+    take_one();
+    EXPECT_EQ(atomic_load(&reserve_demand), demand_none);
+    reserve_rest(os_now_ns());
+    take_one();
+    EXPECT_EQ(atomic_load(&reserve_demand), demand_raised);
+}
+
 static void what_is_ready_is_hit(bool huge)
 {
     struct reserve_counts before = reserve_counts();
@@ -178,6 +192,7 @@ int main(void)
     unit_watchdog(60);
     reach_fresh_memory();
     demand_is_raised_once();
+    no_demand_is_raised_while_resting();
     what_is_ready_is_hit(true);
     what_is_ready_is_hit(false);
     for (int i = 0; i < 2000; i++) /* enough in use for a bound of several MiB */

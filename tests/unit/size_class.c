@@ -42,7 +42,7 @@ static void rows_fit_the_code_that_uses_them(void)
     for (unsigned c = 0; c < CLASS_COUNT; c++) {
         const struct size_class *row = &size_class[c];
         EXPECT_EQ(row->bytes % BLOCK_ALIGNMENT, 0);
-        EXPECT(is_power_of_two(row->slices)); /* units are a shift */
+        EXPECT(row->slices > 0 && row->slices <= 64); /* a bit per unit */
         EXPECT_EQ(row->blocks, row->slices * SLICE_BYTES / row->bytes);
         EXPECT(row->blocks >= 8);    /* a refill brings some, and eighths make sense */
         EXPECT(row->blocks <= 4096); /* bitmaps on the stack; counts in 15 bits */
@@ -50,15 +50,17 @@ static void rows_fit_the_code_that_uses_them(void)
     }
 }
 
-/* free's fast path: (offset * reciprocal) mod 2^32 < reciprocal iff a block starts there, for offsets of one slice; and
- * the slow path's quotient for offsets of a whole superblock. */
+/* free's fast path: (offset * reciprocal) mod 2^32 < reciprocal iff a block starts there, for aligned offsets of one slice
+ * (the end of the last block is no start); and the slow path's quotient for offsets of a whole superblock. */
 static void the_reciprocal_finds_block_starts(void)
 {
     for (unsigned c = 0; c < CLASS_COUNT; c++) {
         uint32_t bytes = size_class[c].bytes, reciprocal = size_class[c].reciprocal;
-        for (uint32_t offset = 0; offset < SLICE_BYTES; offset++)
-            if (((uint32_t)(offset * reciprocal) < reciprocal) != (offset % bytes == 0))
-                FAIL("class of %u bytes: offset %u taken for %s", bytes, offset, offset % bytes ? "a start" : "none");
+        for (uint32_t offset = 0; offset < SLICE_BYTES; offset += BLOCK_ALIGNMENT) {
+            bool starts = offset % bytes == 0 && offset / bytes < size_class[c].blocks;
+            if (((uint32_t)(offset * reciprocal) < reciprocal) != starts)
+                FAIL("class of %u bytes: offset %u taken for %s", bytes, offset, starts ? "none" : "a start");
+        }
         for (uint64_t offset = 0; offset < (uint64_t)size_class[c].slices * SLICE_BYTES; offset += BLOCK_ALIGNMENT) {
             uint64_t number = offset * reciprocal >> 32;
             if ((number * bytes == offset) != (offset % bytes == 0))

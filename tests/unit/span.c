@@ -6,6 +6,9 @@
  */
 #include "heap/span.h"
 
+#include <pthread.h>
+
+#include "heap/purge.h"
 #include "inspect.h"
 #include "os/os.h"
 #include "unit.h"
@@ -268,6 +271,56 @@ static void the_cache_of_large_blocks_is_bounded(void)
     EXPECT(span_counts().dirty_bytes > (size_t)32 << 20); /* and what fits is kept */
 }
 
+/* Pages that may not be given back (locked memory) stay dirty, and do not count as given back. */
+static void what_is_refused_is_not_counted(void)
+{
+    bool changed = false;
+    span_purge(true, &changed);
+    struct span_counts before = span_counts();
+    uint32_t first;
+    EXPECT(span_take(span_dense, 2, 1, &first));
+    void *memory = slice_address(first);
+    bool locked = mlock(memory, 2 * SLICE_BYTES) == 0;
+    span_give(first, 2);
+    if (locked) {
+        EXPECT_EQ(span_purge(true, &changed), 0);
+        EXPECT_EQ(span_counts().purged_bytes, before.purged_bytes);
+        EXPECT_EQ(span_counts().dirty_bytes, before.dirty_bytes + 2 * SLICE_BYTES);
+        munlock(memory, 2 * SLICE_BYTES);
+    }
+    EXPECT_EQ(span_purge(true, &changed), 2 * SLICE_BYTES);
+}
+
+static _Atomic bool had_lock;
+
+static void *wait_for_purge_lock(void *unused)
+{
+    lock_take(&purge_lock);
+    had_lock = true;
+    lock_release(&purge_lock);
+    return unused;
+}
+
+/* Between two batches of a long purge somebody else, a fork for one, can have the lock. */
+static void others_are_let_in(void)
+{
+    pthread_t thread;
+    bool changed;
+    lock_take(&purge_lock);
+    EXPECT_EQ(pthread_create(&thread, NULL, wait_for_purge_lock, NULL), 0);
+    while (!lock_is_contended(&purge_lock))
+        os_yield();
+    for (int i = 0; i < 10000 && !had_lock; i++) { /* each time it has a moment to wake up in */
+        uint32_t first;
+        EXPECT(span_take(span_dense, 1, 1, &first));
+        span_give(first, 1);
+        span_purge(true, &changed);
+    }
+    EXPECT(had_lock);
+    lock_release(&purge_lock);
+    pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv)
 {
     unit_print_mode();
@@ -283,5 +336,7 @@ int main(int argc, char **argv)
     neighbours_merge(&rng);
     only_aged_spans_are_purged_by_the_clock();
     the_cache_of_large_blocks_is_bounded();
+    what_is_refused_is_not_counted();
+    others_are_let_in();
     return 0;
 }

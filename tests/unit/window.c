@@ -2,13 +2,14 @@
  *
  * The window grows past other people's mappings.  Something is mapped exactly where the next step wants to open; the
  * step must go elsewhere, leave the stranger's bytes alone, never hand them out, and keep looking addresses up rightly
- * on both sides of the hole.
+ * on both sides of the hole.  The same where the stranger lies among the descriptors of slices to come.
  */
 #include "heap/window.h"
 
 #include <malloc.h>
-#include <sys/wait.h>
 
+#include "heap/large.h"
+#include "heap/mapping.h"
 #include "heap/span.h"
 #include "inspect.h"
 #include "unit.h"
@@ -17,6 +18,21 @@
 #define OBSTACLE_BYTES ((size_t)4096 * 3)
 
 static char *obstacle[OBSTACLES];
+
+/* Where the next os_map is to go (the linker wraps it); NULL: where the system likes. */
+static char *map_there;
+
+void *__real_os_map(size_t size);
+void *__wrap_os_map(size_t size);
+void *__wrap_os_map(size_t size)
+{
+    if (map_there == NULL || size > OBSTACLE_BYTES * 2)
+        return __real_os_map(size);
+    char *at = map_there;
+    map_there = NULL;
+    void *mapped = mmap(at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    return mapped == MAP_FAILED ? NULL : mapped;
+}
 
 /* First address above the window: window_contains is true below it. */
 static uintptr_t window_top(void)
@@ -118,32 +134,68 @@ static void blocks_work_on_both_sides(struct rng *rng)
     expect_heaps_sound();
 }
 
-/* In the way of the descriptors there is no way around.  Growth fails cleanly, and what is there goes on working. */
-static void a_stranger_among_the_descriptors(void)
+/* Above a gap nobody else's memory is looked at: a wild pointer into it is refused, not followed. */
+static void expect_gap(uintptr_t first, size_t slices)
 {
-    pid_t child = fork();
-    EXPECT(child >= 0);
-    if (child == 0) {
-        uintptr_t top = (window_top() - hot.window_base) >> SLICE_SHIFT;
-        uintptr_t unit = align_up(top, 1024) << DESCRIPTOR_SHIFT;
-        put_obstacle((uintptr_t)hot.descriptors + unit);
-        void *kept = malloc(5000);
-        EXPECT(kept != NULL);
-        uint32_t first;
-        unsigned taken = 0;
-        while (taken < 100000 && span_take(span_dense, 64, 1, &first))
-            taken++;
-        EXPECT_MSG(taken < 100000, "the window grew over a stranger's mapping");
-        void *block = malloc((size_t)3 << 20); /* a mapping of its own is still possible */
-        EXPECT(block != NULL);
-        memset(block, 1, (size_t)3 << 20);
-        free(block);
-        free(kept);
-        _exit(0);
+    for (size_t i = 0; i < slices; i += slices / 16) {
+        char *inside = (char *)first + (i << SLICE_SHIFT);
+        EXPECT(!window_contains(inside));
+        EXPECT_EQ(block_find(inside).kind, block_invalid);
     }
-    int status;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
+}
+
+/* In the way of the descriptors: the slices they would describe are left out, and growth goes on above. */
+static void strangers_among_the_descriptors(void)
+{
+    enum { unit_slices = 1024 };
+    size_t top = align_up((window_top() - hot.window_base) >> SLICE_SHIFT, unit_slices);
+    char *stranger = put_obstacle((uintptr_t)hot.descriptors + (top << DESCRIPTOR_SHIFT));
+    put_obstacle((uintptr_t)hot.descriptors + ((top + unit_slices) << DESCRIPTOR_SHIFT) + 8192); /* two in a row */
+    put_obstacle((uintptr_t)hot.descriptors + ((top + 4 * unit_slices) << DESCRIPTOR_SHIFT));   /* and one apart */
+    uintptr_t gap = hot.window_base + (top << SLICE_SHIFT), apart = gap + ((uintptr_t)4 * unit_slices << SLICE_SHIFT);
+    static uint32_t first[1000];
+    size_t n = 0;
+    bool above = false;
+    for (; !above; n++) {
+        EXPECT_MSG(n < ARRAY_LEN(first) && span_take(span_large, 40, 1, &first[n]), "growth ended at a stranger's mapping");
+        char *start = slice_address(first[n]), *end = start + (40ul << SLICE_SHIFT);
+        EXPECT((uintptr_t)end <= gap || (uintptr_t)start >= gap + (2ul * unit_slices << SLICE_SHIFT));
+        EXPECT((uintptr_t)end <= apart || (uintptr_t)start >= apart + ((uintptr_t)unit_slices << SLICE_SHIFT));
+        EXPECT(window_contains(start) && window_contains(end - 1));
+        *start = end[-1] = 1;
+        above = above || (uintptr_t)start > apart;
+    }
+    expect_gap(gap, 2 * unit_slices);
+    expect_gap(apart, unit_slices);
+    expect_stranger_untouched(stranger);
+    while (n > 0)
+        span_give(first[--n], 40);
+}
+
+/* The system may put a mapping of its own where the window left a hole. */
+static void a_mapping_in_a_hole(void)
+{
+    EXPECT_EQ(munmap(obstacle[3], OBSTACLE_BYTES), 0);
+    map_there = obstacle[3];
+    bool zero;
+    char *p = mapping_take(OBSTACLE_BYTES, 16, &zero);
+    EXPECT(p == obstacle[3] && window_contains(p));
+    EXPECT_EQ(block_find(p).kind, block_mapping);
+    EXPECT_EQ(malloc_usable_size(p), OBSTACLE_BYTES);
+    memset(p, 5, OBSTACLE_BYTES);
+    char *q = realloc(p, (size_t)1 << 20);
+    EXPECT(q != NULL && q[0] == 5 && q[OBSTACLE_BYTES - 1] == 5);
+    free(q);
+    mapping_purge(true, NULL);
+    map_there = obstacle[3];
+    p = mapping_take(OBSTACLE_BYTES * 2, 16, &zero);
+    EXPECT(p == obstacle[3]);
+    large_give_later(p);
+    free(malloc((size_t)1 << 20)); /* which frees what waits */
+    EXPECT_EQ(mapping_bytes(p, true), 0);
+    EXPECT_EQ(block_find(p).kind, block_invalid);
+    mapping_purge(true, NULL);
+    obstacle[3] = put_obstacle((uintptr_t)obstacle[3]);
 }
 
 int main(void)
@@ -154,6 +206,8 @@ int main(void)
     growth_goes_around_obstacles(&rng);
     holes_hold_no_blocks();
     blocks_work_on_both_sides(&rng);
-    a_stranger_among_the_descriptors();
+    a_mapping_in_a_hole();
+    strangers_among_the_descriptors();
+    blocks_work_on_both_sides(&rng);
     return 0;
 }

@@ -2,7 +2,8 @@
 """Instructions inside the allocator, out of Valgrind's callgrind.
 
 A callgrind file lists, for each function, its calls with the inclusive cost of each.  The allocator's share is the sum
-over calls that enter it from outside: `operator new` calling malloc counts once.
+over calls that enter it from outside: `operator new` calling malloc counts once, and so does an engine's malloc that calls
+the malloc of the library below it; what an engine's own thread allocates is nobody's call.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ ALLOCATOR = {
     "_ZdlPvm": "free",
     "_ZdaPvm": "free",
 }
+ENGINE = re.compile(r"/libsutler_[a-z_]+\.so$")
 NAME = re.compile(r"\((\d+)\)(?: (.*))?")
 
 
@@ -76,20 +78,25 @@ def read(paths: Iterable[Path]) -> Cost:
 
 def _read_one(path: Path, cost: Cost) -> None:
     names: dict[str, str] = {}
-    function, callee, pending = "", "", 0
+    objects: dict[str, str] = {}
+    function, callee, pending, inside = "", "", 0, False
 
-    def name_of(text: str) -> str:
+    def name_of(text: str, known: dict[str, str] = names) -> str:
         match = NAME.match(text)
         if not match:
             return text
         if match.group(2):
-            names[match.group(1)] = match.group(2)
-        return names.get(match.group(1), text)
+            known[match.group(1)] = match.group(2)
+        return known.get(match.group(1), text)
 
     with path.open(errors="replace") as stream:
         for line in stream:
             if line.startswith("fn="):
                 function = name_of(line[3:].strip())
+            elif line.startswith("ob="):
+                inside = bool(ENGINE.search(name_of(line[3:].strip(), objects)))
+            elif line.startswith("cob="):
+                name_of(line[4:].strip(), objects)
             elif line.startswith("cfn="):
                 callee = name_of(line[4:].strip())
             elif line.startswith("calls="):
@@ -101,7 +108,7 @@ def _read_one(path: Path, cost: Cost) -> None:
             elif line[:1] in "0123456789+-*" and pending:
                 words = line.split()
                 entered = family(callee)
-                if entered and not family(function) and len(words) > 1:
+                if entered and not inside and not family(function) and len(words) > 1:
                     cost.calls[entered] += pending
                     cost.instructions[entered] += int(words[1])
                 pending = 0

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The heap of a child made by _Fork or raw clone.  No handler took the locks before, so other threads of the parent
+ * may have been anywhere in their slow paths, and none of them is here to finish.
+ *
+ * A fork shows the child every thread's stores in their order up to some point.  Sections change the heap by one store,
+ * so words, owners and active slots are as good as ever.  What is done in several stores is done under a lock; a lock
+ * found held tells that its data may be half-written, and they are made anew from something that is not:
+ *   binding lock   heap_of_cid, and from it each heap's slot (exchange, heap_bind_slow); the chunk of heap/meta.c is
+ *                  given up
+ *   heap lock      its lists, from the owner words: every superblock it owns is posted to it and settled
+ *                  (heap/settle.c); blocks counted as carved, from the units
+ *   span lock      bins, from the tags of free spans
+ *   mapping lock   nothing: heap/mapping.c changes its table by single stores
+ * Mailboxes are pushed to without a lock, in two stores: all are made anew.
+ *
+ * Lost to the child, never handed out twice: what was in a vanished thread's hands, which nobody owns at that moment
+ * (a batch being purged, a span between taking and formatting).
+ */
+#include "heap/heap.h"
+#include "heap/large.h"
+#include "heap/meta.h"
+#include "heap/span.h"
+
+static void bind_again(void)
+{
+    for (unsigned i = 0; i < heap_total; i++) {
+        struct heap *h = heap_list[i];
+        uint32_t slot = h->x_slot;
+        if (slot == SLOT_NONE || heap_of_cid[slot] == h)
+            continue;
+        if (heap_of_cid[slot] == &empty_heap)
+            heap_of_cid[slot] = h;
+        else
+            h->x_slot = SLOT_NONE;
+    }
+}
+
+static void empty_lists(struct heap *h)
+{
+    atomic_store(&h->x_mailbox, 0);
+    if (lock_is_held(&h->lock))
+        for (unsigned c = 0; c < CLASS_COUNT; c++)
+            h->class[c] = (struct class_lists){0};
+}
+
+/* Frees are waiting that nobody was told of, or a step up was reached that nobody took. */
+static bool is_due(const struct superblock *s)
+{
+    uint64_t remote = atomic_load(&s->x_remote), word = superblock_word(s);
+    return (word_count(remote) != 0 && (remote & REMOTE_ARMED) == 0) || word_count(word) >= s->notify_at;
+}
+
+static void recover_superblock(struct superblock *s, bool was_posted)
+{
+    struct heap *h = superblock_owner(s);
+    if (h == NULL)
+        return;
+    bool unlisted = lock_is_held(&h->lock);
+    if (unlisted) {
+        s->group = group_none;
+        s->next = s->prev = SLICE_NONE;
+        superblock_recount(s);
+    }
+    if (h->active[s->class] != s && (unlisted || was_posted || is_due(s)))
+        heap_post(h, s);
+}
+
+void heap_recover(void)
+{
+    if (lock_is_held(&binding_lock)) {
+        bind_again();
+        meta_recover();
+    }
+    for (unsigned i = 0; i < heap_total; i++)
+        empty_lists(heap_list[i]);
+    empty_lists(&global_heap);
+    if (lock_is_held(&span_lock))
+        span_recover();
+    for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
+        struct superblock *s = descriptor_of_slice(slice);
+        bool was_posted = s->x_mail_next != 0;
+        if (was_posted)
+            atomic_store(&s->x_mail_next, 0);
+        if (s->kind == slice_superblock)
+            recover_superblock(s, was_posted);
+    }
+    lock_reset(&binding_lock);
+    for (unsigned i = 0; i < heap_total; i++)
+        lock_reset(&heap_list[i]->lock);
+    lock_reset(&global_heap.lock);
+    lock_reset(&span_lock);
+    mapping_recover();
+}

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""The pages say what the tables in the source say, and their links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*/README.md")])
+OPTIONS = re.findall(r'^OPTION\((\w+), "([\w,]+)", \w+, (true|false),', (ROOT / "src/options/options.def").read_text(), re.M)
+STATISTICS = re.findall(r"^STAT\((\w+),", (ROOT / "src/stats/stats.def").read_text(), re.M)
+
+
+@pytest.mark.parametrize("name, choices, settable", OPTIONS, ids=[row[0] for row in OPTIONS])
+def test_each_option_is_documented(name: str, choices: str, settable: str) -> None:
+    rows = [line for line in (ROOT / "docs/options.md").read_text().splitlines() if f"`SUTLER_{name.upper()}`" in line]
+    assert len(rows) == 1
+    cells = rows[0].split("|")
+    assert re.findall(r"`(\w+)`", cells[2].split("(")[0]) == choices.split(",")
+    assert ("*" in cells[1]) == (settable == "true")
+
+
+def test_no_option_is_documented_that_is_none() -> None:
+    names = re.findall(r"^\| `SUTLER_(\w+)`", (ROOT / "docs/options.md").read_text(), re.M)
+    assert sorted(names) == sorted(row[0].upper() for row in OPTIONS)
+
+
+def test_statistics_named_in_tuning_exist() -> None:
+    table = (ROOT / "docs/tuning.md").read_text().split("## Reading SUTLER_STATS=1")[1].split("\n## ")[0]
+    named = [name for row in re.findall(r"^\| (`.*?`) \|", table, re.M) for name in re.findall(r"`(\w+)`", row)]
+    assert set(named) - {"sync", "sync_reason"} <= set(STATISTICS) and len(named) > 10
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
