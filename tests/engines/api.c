@@ -90,8 +90,9 @@ static size_t resident_kib(void)
     return strtoul(strchr(text, ' '), NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) / 1024;
 }
 
-/* The realloc of the thesis's listing never frees the old block: this loop would keep 64 MiB per thousand rounds.  What
- * an engine prepares ahead is a constant, so a leak shows in enough rounds. */
+/* The realloc of the thesis's listing never frees the old block: this loop would keep 64 MiB per thousand rounds, nine
+ * tenths of them after the first look.  What an engine prepares ahead, or has not come to free yet (a server is slower than its
+ * client in a debug build), is a constant: half of the leak is well above it. */
 static void resize_keeps_nothing(size_t rounds)
 {
     size_t before = 0;
@@ -107,7 +108,7 @@ static void resize_keeps_nothing(size_t rounds)
         free(block);
     }
     size_t after = resident_kib();
-    CHECK_MSG(after < before + rounds * 64 / 4, "%zu KiB resident after a tenth of the rounds, %zu at the end", before, after);
+    CHECK_MSG(after < before + rounds * 64 / 2, "%zu KiB resident after a tenth of the rounds, %zu at the end", before, after);
 }
 
 static void aligned(void)
