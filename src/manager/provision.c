@@ -5,7 +5,9 @@
  * 64 KiB, each under the pass lock.
  *
  * It stops where it would harm: when the memory left to the process is short (making ready near a limit would call the
- * system's killer), and for a while when its own thread had to wait for a processor (no core is spare).
+ * system's killer), and for a while when its own thread had to wait for a processor (no core is spare).  And where it
+ * would not help: a program that fills huge pages as fast as a few are cleared finds what it cleared itself in its own
+ * cache, and what the manager cleared in another.
  */
 #include "heap/purge.h"
 #include "heap/reserve.h"
@@ -16,14 +18,18 @@
 #define HEADROOM_CHECK_BYTES (16ul << 20)
 /* How long nothing is made ready, nor asked for, after it did harm or would. */
 #define REST_NS 50000000ull
+#define OUTRUN_REST_NS 5000000ull
 
-static bool is_huge = true; /* the last piece became a huge page */
+static bool is_huge = true; /* the last piece became a huge page; or there was none yet */
 #define NODE_NONE UINT32_MAX
 static unsigned preferred_node;
 static bool follows; /* the program has not said where its memory shall lie */
 static size_t unchecked_bytes = HEADROOM_CHECK_BYTES;
 static bool has_room;
 static uint64_t rest_until_ns;
+static uint64_t measured_ns; /* when the program's pace was last measured, and what it had taken by then */
+static size_t measured_bytes;
+static bool outruns;
 
 /* Whether the limits leave room; asked anew every few pieces. */
 static bool room_left(size_t bytes)
@@ -62,11 +68,26 @@ static bool provide_piece(void)
 }
 
 /* Returns false: until then there is nothing to run for. */
-static bool rest(uint64_t now_ns)
+static bool rest(uint64_t now_ns, uint64_t time_ns)
 {
-    rest_until_ns = now_ns + REST_NS;
+    rest_until_ns = now_ns + time_ns;
     reserve_rest(rest_until_ns);
     return false;
+}
+
+/* True if the program takes a huge page in less than half a millisecond: five times what clearing one takes. */
+static bool program_outruns(uint64_t now_ns)
+{
+    const uint64_t shortest_ns = 1000000, huge_page_ns = 500000;
+    struct reserve_counts counts = reserve_counts();
+    size_t taken_bytes = counts.hit_bytes + counts.miss_bytes;
+    uint64_t past_ns = now_ns - measured_ns;
+    if (past_ns < shortest_ns)
+        return outruns;
+    outruns = measured_ns != 0 && (taken_bytes - measured_bytes) / OS_RESIDENT_MAX > past_ns / huge_page_ns;
+    measured_ns = now_ns;
+    measured_bytes = taken_bytes;
+    return outruns;
 }
 
 bool provision_run(uint64_t budget_ns)
@@ -74,22 +95,25 @@ bool provision_run(uint64_t budget_ns)
     uint64_t start_ns = os_now_ns(), start_cpu_us = os_thread_cpu_us(), now_ns = start_ns;
     if (now_ns < rest_until_ns)
         return false;
+    bool pays = !program_outruns(now_ns);
     if (!room_left(HEADROOM_CHECK_BYTES))
-        return rest(now_ns);
+        return rest(now_ns, REST_NS);
     bool more = true;
     while (more && now_ns - start_ns < budget_ns) {
         lock_take(&purge_lock);
         more = provide_piece();
         bool wanted = lock_is_contended(&purge_lock);
         lock_release(&purge_lock);
+        now_ns = os_now_ns();
         if (wanted)
             break;
-        now_ns = os_now_ns();
+        if (is_huge && !pays)
+            return rest(now_ns, OUTRUN_REST_NS);
     }
     /* Half of the time somewhere else than on a processor: none is spare. */
     const uint64_t noticeable_ns = 1000000;
     uint64_t used_ns = (os_thread_cpu_us() - start_cpu_us) * 1000;
     if (now_ns - start_ns > 2 * used_ns + noticeable_ns)
-        return rest(now_ns);
+        return rest(now_ns, REST_NS);
     return more;
 }
