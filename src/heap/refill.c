@@ -66,11 +66,19 @@ static enum rcs_result silence(struct heap *h, struct superblock *s)
     return result;
 }
 
-/* Superblocks of several blocks a page are dense; of larger ones some blocks may never be touched. */
-static struct superblock *fresh(unsigned c)
+/* Superblocks of several blocks a page are dense.  Of larger blocks some may never be touched, or only a few be wanted; but
+ * where a heap has used up several superblocks of a class, the program fills them. */
+static bool is_dense(const struct heap *h, unsigned c)
+{
+    const unsigned used_up = 2;
+    return size_class[c].bytes <= DENSE_BYTES_MAX ||
+           (size_class[c].bytes <= DENSE_BYTES_MAX * 4 && h->class[c].listed >= used_up);
+}
+
+static struct superblock *fresh(const struct heap *h, unsigned c)
 {
     uint32_t first;
-    enum span_use use = size_class[c].bytes <= DENSE_BYTES_MAX ? span_dense : span_large;
+    enum span_use use = is_dense(h, c) ? span_dense : span_large;
     return span_take(use, size_class[c].slices, 1, &first) ? superblock_format(first, c) : NULL;
 }
 
@@ -84,7 +92,7 @@ static struct superblock *heap_find(struct heap *h, unsigned c)
 struct superblock *heap_acquire(struct heap *h, unsigned c)
 {
     struct superblock *s = heap_find(h, c);
-    return s != NULL ? s : fresh(c);
+    return s != NULL ? s : fresh(h, c);
 }
 
 /* Sections of the caller's own heap may be running on `old` until the commit; in the lock modes the lock is enough. */
@@ -161,7 +169,7 @@ enum refill heap_refill(struct heap *h, unsigned c)
     if (s == NULL && heap_sweep(h)) /* of whatever class: empty ones are spans again */
         s = heap_take_fullest(h, c);
     if (s == NULL)
-        s = fresh(c);
+        s = fresh(h, c);
     if (s == NULL)
         return refill_no_memory;
     enum rcs_result result = silence(h, s);
