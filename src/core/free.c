@@ -2,8 +2,8 @@
  *
  * free, behind its fast path.
  *
- * The fast path handles a block in the first slice of a superblock of the running cid's heap.  Here comes the rest:
- * blocks in later slices, blocks of other heaps (pushed to the superblock's remote list, LFMalloc section 3.2.2, with
+ * The fast path handles a block of a superblock of the running cid's heap.  Here comes the rest: what it was interrupted
+ * in, blocks of other heaps (pushed to the superblock's remote list, LFMalloc section 3.2.2, with
  * one compare-and-swap), large blocks, NULL, and every pointer that is none of ours.
  */
 #include "core/core.h"
@@ -117,18 +117,17 @@ static void free_locked(struct superblock *s, void *p)
         free_double(p);
 }
 
-/* The short way for blocks the fast path leaves out: in later slices of a superblock, or another heap's. */
+/* The short way for what the fast path leaves out most often: blocks of other heaps. */
 static bool free_in_superblock(void *p)
 {
     if ((uintptr_t)p - hot.window_base >= hot.window_bytes)
         return false;
     struct superblock *s = descriptor_of(p);
-    bool tail = s->kind == slice_tail;
-    if (tail)
+    if (s->kind == slice_tail)
         s = descriptor_of_slice(s->next);
     if (s->kind != slice_superblock || !superblock_is_block_start(s, p))
         return false;
-    if (!tail && is_foreign(s)) /* most likely: it is why the fast path gave up */
+    if (likely(is_foreign(s)))
         free_remotely(s, p, superblock_owner(s));
     else
         free_by_section(s, p);

@@ -46,12 +46,13 @@
 .endm
 
 /* Pushes block %rdi to the superblock %rax.  Uses rcx rdx rsi r8 r9 r10; leaves the new word in %r9. */
-.macro PUSH name, foreign, double, notify, is_block=
+.macro PUSH name, foreign, double, notify, is_block=, mark=
 	SECTION_BEGIN \name, %rcx, %rdx
 	movq	hot + HOT_CID(%rip), %rcx
 	movl	%fs:(%rcx), %ecx
 	leaq	heap_of_cid(%rip), %rsi
 	movq	(%rsi, %rcx, 8), %rsi
+	\mark
 	cmpq	%rsi, SUPERBLOCK_OWNER(%rax)
 	jne	\foreign
 	\is_block
@@ -107,7 +108,7 @@ FUNCTION free, exported=1
 	shrq	$(SLICE_SHIFT - DESCRIPTOR_SHIFT), %rax
 	andq	$-(1 << DESCRIPTOR_SHIFT), %rax
 	addq	hot + HOT_DESCRIPTORS(%rip), %rax
-	PUSH	free, free_tail, free_double, .Lfree_notify, CHECK_BLOCK_START
+	PUSH	free, free_long, free_double, .Lfree_notify, CHECK_BLOCK_START
 	ret
 .Lfree_notify:
 	movq	%rax, %rdi
@@ -115,19 +116,28 @@ FUNCTION free, exported=1
 	SECTION_ABORT free, free_slow
 END_FUNCTION free
 
-/* The rest of free for a block in a later slice of a superblock, whose descriptor %rax belongs to no heap: the superblock is
- * the one its `next` names, and the block is number offset * reciprocal / 2^32 of it, if a block starts here. */
-FUNCTION free_tail
+/* The owner of a superblock of several slices is marked, so that its blocks come here, whichever slice they are in: were the first
+ * slice's freed above, the branch would be a matter of chance.  %rax is the descriptor of the block's slice; of a later one, the
+ * superblock is the one its `next` names.  The block is number offset * reciprocal / 2^32, if a block starts here. */
+.macro MARK_LONG
+	orq	$OWNER_LONG, %rsi
+.endm
+
+FUNCTION free_long
+	movl	SUPERBLOCK_NEXT(%rax), %ecx
+	shlq	$DESCRIPTOR_SHIFT, %rcx
+	movq	hot + HOT_DESCRIPTORS(%rip), %rdx
+	addq	%rdx, %rcx
 	cmpb	$SLICE_TAIL, SUPERBLOCK_KIND(%rax)
-	jne	free_slow
-	movl	SUPERBLOCK_NEXT(%rax), %eax
+	cmoveq	%rcx, %rax
+	testb	$OWNER_LONG, SUPERBLOCK_OWNER(%rax)
+	jz	free_slow				/* another heap's, or none's */
+	movq	%rax, %rcx
+	subq	%rdx, %rcx
+	shlq	$(SLICE_SHIFT - DESCRIPTOR_SHIFT), %rcx
 	movq	%rdi, %r11
 	subq	hot + HOT_WINDOW_BASE(%rip), %r11
-	movq	%rax, %rcx
-	shlq	$SLICE_SHIFT, %rcx
 	subq	%rcx, %r11				/* offset */
-	shlq	$DESCRIPTOR_SHIFT, %rax
-	addq	hot + HOT_DESCRIPTORS(%rip), %rax
 	movl	SUPERBLOCK_RECIPROCAL(%rax), %ecx
 	imulq	%r11, %rcx
 	shrq	$32, %rcx				/* number */
@@ -136,13 +146,13 @@ FUNCTION free_tail
 	imull	SUPERBLOCK_BLOCK_BYTES(%rax), %ecx
 	cmpq	%rcx, %r11
 	jne	free_slow
-	PUSH	tail, free_slow, free_double, .Ltail_notify
+	PUSH	long, free_slow, free_double, .Llong_notify, mark=MARK_LONG
 	ret
-.Ltail_notify:
+.Llong_notify:
 	movq	%rax, %rdi
 	jmp	free_notify
-	SECTION_ABORT tail, free_slow
-END_FUNCTION free_tail
+	SECTION_ABORT long, free_slow
+END_FUNCTION free_long
 
 .irp name, cfree, _ZdlPv, _ZdaPv, _ZdlPvm, _ZdaPvm, _ZdlPvSt11align_val_t, _ZdaPvSt11align_val_t, \
 	_ZdlPvmSt11align_val_t, _ZdaPvmSt11align_val_t, _ZdlPvRKSt9nothrow_t, _ZdaPvRKSt9nothrow_t, \
@@ -176,10 +186,16 @@ FUNCTION hot_pop
 	SECTION_ABORT pop, .Lpop_nothing
 END_FUNCTION hot_pop
 
+.macro MARK_AS_OWNER
+	movl	SUPERBLOCK_OWNER(%rax), %ecx
+	andl	$OWNER_LONG, %ecx
+	orq	%rcx, %rsi
+.endm
+
 /* enum hot_pushed hot_push(block, superblock): one try; the caller knows that it is a block. */
 FUNCTION hot_push
 	movq	%rsi, %rax
-	PUSH	push, .Lpush_foreign, .Lpush_double, .Lpush_notify
+	PUSH	push, .Lpush_foreign, .Lpush_double, .Lpush_notify, mark=MARK_AS_OWNER
 	xorl	%eax, %eax				/* hot_pushed */
 	ret
 .Lpush_notify:

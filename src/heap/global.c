@@ -23,7 +23,7 @@ struct superblock *global_take(unsigned c)
     heap_drain(&global_heap);
     struct superblock *s = heap_take_fullest(&global_heap, c);
     if (s != NULL)
-        __atomic_store_n(&s->owner, NULL, __ATOMIC_RELEASE);
+        superblock_clear_owner(s);
     lock_release(&global_heap.lock);
     return s;
 }

@@ -119,12 +119,12 @@ void heap_take_offline(struct heap *h, struct superblock *s)
         __atomic_store_n(&h->active[s->class], &empty_superblock, __ATOMIC_RELEASE);
     else if (s->group != group_none)
         heap_list_remove(h, s);
-    __atomic_store_n(&s->owner, NULL, __ATOMIC_RELEASE);
+    superblock_clear_owner(s);
 }
 
 void heap_undo_offline(struct heap *h, struct superblock *s)
 {
-    __atomic_store_n(&s->owner, h, __ATOMIC_RELEASE);
+    superblock_set_owner(s, h);
     heap_post(h, s);
 }
 

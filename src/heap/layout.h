@@ -20,6 +20,7 @@
 #define SUPERBLOCK_BLOCK_BYTES 52
 #define SUPERBLOCK_KIND 60
 #define SLICE_TAIL 2
+#define OWNER_LONG 1 /* in `owner`: the superblock has several slices */
 
 /* struct heap */
 #define HEAP_ACTIVE 64

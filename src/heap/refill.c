@@ -116,7 +116,7 @@ static enum rcs_result inspect(struct heap *h, unsigned c, struct superblock *s)
     if (result != rcs_done)
         return result;
     do
-        result = heap_commit(h, s, &s->word, superblock_word(s), (uint64_t *)&s->owner, 0);
+        result = heap_commit(h, s, &s->word, superblock_word(s), &s->owner, 0);
     while (result == rcs_changed);
     if (result != rcs_done) {
         heap_post(h, s);
@@ -185,7 +185,7 @@ enum refill heap_refill(struct heap *h, unsigned c)
             heap_post(h, s);
         return r == aborted ? refill_aborted : refill_moved;
     }
-    __atomic_store_n(&s->owner, h, __ATOMIC_RELEASE);
+    superblock_set_owner(s, h);
     result = activate(h, c, old, s);
     if (result != rcs_done) {
         heap_post(h, s);

@@ -83,7 +83,7 @@ static bool arm(struct superblock *s)
 /* An own superblock becomes exclusive, unless a block of it was taken or freed meanwhile. */
 static bool give_up(struct heap *h, struct superblock *s, uint64_t word)
 {
-    if (heap_commit(h, s, &s->word, word, (uint64_t *)&s->owner, 0) != rcs_done)
+    if (heap_commit(h, s, &s->word, word, &s->owner, 0) != rcs_done)
         return false;
     heap_list_remove(h, s);
     return true;
@@ -138,7 +138,7 @@ void heap_settle(struct heap *h, struct superblock *s)
             heap_list_remove(h, s);
         heap_list_insert(h, s, group);
         if (superblock_is_exclusive(s))
-            __atomic_store_n(&s->owner, h, __ATOMIC_RELEASE);
+            superblock_set_owner(s, h);
         if (arm(s)) {
             pass_on_surplus(h, s, word);
             return;
@@ -146,7 +146,7 @@ void heap_settle(struct heap *h, struct superblock *s)
     }
     /* Moved to another cid, or interrupted time and again: the next slow path of this heap goes on from here. */
     if (superblock_is_exclusive(s))
-        __atomic_store_n(&s->owner, h, __ATOMIC_RELEASE);
+        superblock_set_owner(s, h);
     heap_post(h, s);
 }
 

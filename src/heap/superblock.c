@@ -42,7 +42,7 @@ struct superblock *superblock_format(uint32_t first, unsigned class)
 {
     struct superblock *s = descriptor_of_slice(first);
     const struct size_class *row = &size_class[class];
-    ASSERT(s->owner == NULL);
+    ASSERT(superblock_is_exclusive(s));
     s->word = 0;
     s->notify_at = NOTIFY_NEVER;
     s->blocks = row->blocks;

@@ -13,8 +13,8 @@
  *
  * Who may write what.  Each field has one rule; docs/protocol.md shows the interleaving each rule prevents.
  *   word        sections of the owning heap; or anyone to whom the superblock is exclusive
- *   owner       under the heap's lock.  Giving up one's own: a section's commit.  Taking another heap's: store, active
- *               slot cleared, fence.  "Exclusive" is: owner is NULL, and a fence has passed or it was given up by
+ *   owner       (see superblock_set_owner) under the heap's lock.  Giving up one's own: a section's commit.  Taking another heap's: store, active
+ *               slot cleared, fence.  "Exclusive" is: owner is 0, and a fence has passed or it was given up by
  *               commit
  *   gate        (notify_at) a section that compares the word; or exclusive
  *   x_remote    hardware atomics, anyone
@@ -66,7 +66,7 @@ enum group {
 
 struct superblock {
     uint64_t word;
-    struct heap *owner;
+    uintptr_t owner; /* a struct heap *, and OWNER_LONG or not */
     union {
         uint64_t gate; /* written whole */
         struct {
@@ -157,12 +157,25 @@ static inline uint64_t superblock_word(const struct superblock *s)
 
 static inline struct heap *superblock_owner(const struct superblock *s)
 {
-    return __atomic_load_n(&s->owner, __ATOMIC_ACQUIRE);
+    return (struct heap *)(__atomic_load_n(&s->owner, __ATOMIC_ACQUIRE) & ~(uintptr_t)OWNER_LONG);
+}
+
+/* free's fast path compares all of `owner` with its heap and so leaves superblocks of several slices out, whichever of
+ * their slices a block is in: half in, half out, the branch would be mispredicted. */
+static inline void superblock_set_owner(struct superblock *s, struct heap *h)
+{
+    uintptr_t mark = size_class[s->class].slices > 1 ? OWNER_LONG : 0;
+    __atomic_store_n(&s->owner, (uintptr_t)h | mark, __ATOMIC_RELEASE);
+}
+
+static inline void superblock_clear_owner(struct superblock *s)
+{
+    __atomic_store_n(&s->owner, 0, __ATOMIC_RELEASE);
 }
 
 static inline bool superblock_is_exclusive(const struct superblock *s)
 {
-    return s->owner == NULL;
+    return s->owner == 0;
 }
 
 static inline uint64_t gate_with(const struct superblock *s, unsigned notify_at)

@@ -75,7 +75,7 @@ struct superblock *heap_steal(struct heap *h, unsigned c, bool any)
             continue;
         struct superblock *s = heap_take_fullest(other, c);
         if (s != NULL) {
-            __atomic_store_n(&s->owner, NULL, __ATOMIC_RELEASE);
+            superblock_clear_owner(s);
             if (!rcs_fence()) {
                 heap_undo_offline(other, s);
                 s = NULL;

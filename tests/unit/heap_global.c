@@ -36,7 +36,7 @@ static size_t superblocks_of(const struct heap *h, unsigned c)
     size_t n = 0;
     for (uint32_t slice = 0; window_contains(slice_address(slice)); slice++) {
         const struct superblock *s = descriptor_of_slice(slice);
-        n += s->kind == slice_superblock && s->class == c && s->owner == h;
+        n += s->kind == slice_superblock && s->class == c && superblock_owner(s) == h;
     }
     return n;
 }
@@ -61,7 +61,7 @@ static void surplus_is_passed_on(struct heap *h, unsigned c)
     EXPECT_EQ(class_inspect(c).live, 0);
     /* The global heap learns of its emptied ones when it is used next, and lets go of what exceeds its own bound. */
     struct superblock *s = global_take(c);
-    EXPECT(s != NULL && s->owner == NULL);
+    EXPECT(s != NULL && superblock_owner(s) == NULL);
     EXPECT(superblocks_of(&global_heap, c) <= SURPLUS_FLOOR);
     settle(h, s);
     expect_heaps_sound();
@@ -127,7 +127,7 @@ static void the_fullest_comes_first(unsigned c)
     struct superblock *taken[count];
     unsigned n = 0;
     for (struct superblock *s; (s = global_take(c)) != NULL;) {
-        EXPECT(n < count && s->owner == NULL && s->group == group_none);
+        EXPECT(n < count && superblock_owner(s) == NULL && s->group == group_none);
         taken[n++] = s;
         if (n > 1) {
             enum group before = group_expected(blocks, blocks - live_of(taken[n - 2]));
@@ -182,7 +182,7 @@ static void a_refill_takes_from_the_global_heap(unsigned c)
     test_heap_bind(h);
     void *p = malloc(size_class[c].bytes);
     EXPECT(p != NULL);
-    EXPECT(h->active[c] == s && s->owner == h);
+    EXPECT(h->active[c] == s && superblock_owner(s) == h);
     EXPECT(p >= (void *)superblock_start(s) && (char *)p < superblock_start(s) + s->block_bytes * (size_t)blocks);
     expect_heaps_sound();
     free(p);

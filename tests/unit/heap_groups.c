@@ -24,7 +24,7 @@ static unsigned notify_expected(const struct superblock *s, unsigned free_now)
 static void expect_listed_right(const struct heap *h, const struct superblock *s)
 {
     unsigned free_now = word_count(s->word), available = (unsigned)(s->blocks - s->carved) + free_now;
-    EXPECT(s->owner == h);
+    EXPECT(superblock_owner(s) == h);
     EXPECT_EQ(s->group, group_expected(s->blocks, available));
     EXPECT_EQ(s->notify_at, notify_expected(s, free_now));
     EXPECT_EQ(s->x_remote, REMOTE_ARMED);
@@ -36,7 +36,7 @@ static void expect_listed_right(const struct heap *h, const struct superblock *s
 static void unlist(struct heap *h, struct superblock *s)
 {
     heap_list_remove(h, s);
-    s->owner = NULL;
+    superblock_clear_owner(s);
     s->x_remote = 0;
     EXPECT_EQ(h->class[s->class].listed, 0);
     EXPECT_EQ(h->class[s->class].surplus, 0);

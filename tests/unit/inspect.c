@@ -74,7 +74,7 @@ void expect_superblock_sound(const struct superblock *s)
     for (unsigned i = 1; i < row->slices; i++) {
         EXPECT_EQ(s[i].kind, slice_tail);
         EXPECT_EQ(s[i].next, slice_of_descriptor(s));
-        EXPECT(s[i].owner == NULL);
+        EXPECT(superblock_owner(&s[i]) == NULL);
     }
 }
 
@@ -148,7 +148,7 @@ static void expect_lists_sound(const struct heap *h)
                 EXPECT_EQ(s->class, c);
                 EXPECT_EQ(s->group, g);
                 EXPECT_EQ(s->prev, before);
-                EXPECT(s->owner == h);
+                EXPECT(superblock_owner(s) == h);
                 EXPECT(h->active[c] != s);
                 listed++;
                 surplus += g == group_mostly_free || g == group_empty;
@@ -159,21 +159,21 @@ static void expect_lists_sound(const struct heap *h)
         EXPECT_EQ(lists->listed, listed);
         EXPECT_EQ(lists->surplus, surplus);
         const struct superblock *active = h->active[c];
-        EXPECT(active == &empty_superblock || (active->owner == h && active->class == c));
+        EXPECT(active == &empty_superblock || (superblock_owner(active) == h && active->class == c));
     }
 }
 
 void expect_heaps_sound(void)
 {
     EXPECT_EQ(empty_superblock.word, 0);
-    EXPECT(empty_superblock.owner == NULL);
+    EXPECT(superblock_owner(&empty_superblock) == NULL);
     EXPECT_EQ(empty_superblock.x_remote, 0);
     expect_lists_sound(&global_heap);
     for (unsigned i = 0; i < heap_total; i++)
         expect_lists_sound(heap_list[i]);
     uint32_t slice = 0;
     for (struct superblock *s; (s = next_superblock(&slice)) != NULL;) {
-        const struct heap *h = s->owner;
+        const struct heap *h = superblock_owner(s);
         EXPECT_MSG(h != NULL, "superblock %p is exclusive to nobody", (void *)superblock_start(s));
         bool active = h->active[s->class] == s, listed = is_on_list(h, s), posted = s->x_mail_next != 0;
         EXPECT_MSG(!(active && listed), "superblock %p is active and listed", (void *)superblock_start(s));
@@ -252,6 +252,6 @@ void test_give(struct superblock *s, void *block)
 
 void test_superblock_drop(struct superblock *s)
 {
-    EXPECT(s->owner == NULL);
+    EXPECT(superblock_owner(s) == NULL);
     span_give(slice_of_descriptor(s), size_class[s->class].slices);
 }

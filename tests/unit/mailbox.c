@@ -110,7 +110,7 @@ static void what_has_gone_is_forgotten(struct heap *h, unsigned c)
     uint64_t word = s->word;
     heap_post(h, s); /* somebody has it exclusively, and will settle it */
     drain(h);
-    EXPECT(s->owner == NULL && s->word == word && s->group == group_none && s->x_mail_next == 0);
+    EXPECT(superblock_owner(s) == NULL && s->word == word && s->group == group_none && s->x_mail_next == 0);
     heap_post(h, s);
     test_superblock_drop(s); /* a span again */
     drain(h);
@@ -122,14 +122,14 @@ static void what_has_gone_is_forgotten(struct heap *h, unsigned c)
     s = test_superblock_new(c);
     heap_post(h, s);
     test_carve_all(s);
-    s->owner = other;
+    superblock_set_owner(s, other);
     other->active[c] = s;
     drain(h);
     EXPECT_EQ(mailbox_length(other), 1);
     drain(other);
     EXPECT(other->active[c] == s && s->group == group_none && s->notify_at == NOTIFY_NEVER && s->x_mail_next == 0);
     other->active[c] = &empty_superblock;
-    s->owner = NULL;
+    superblock_clear_owner(s);
     settle(other, s);
     expect_heaps_sound();
 }

@@ -259,7 +259,7 @@ static struct superblock *untold;
 static void check_untold(void)
 {
     EXPECT(slow_enter());
-    struct heap *h = untold->owner;
+    struct heap *h = superblock_owner(untold);
     lock_take(&h->lock);
     heap_drain(h);
     lock_release(&h->lock);
@@ -273,7 +273,7 @@ static void posts_are_repeated(void)
 {
     for (uint32_t slice = 0; untold == NULL && window_contains(slice_address(slice)); slice++) {
         struct superblock *s = descriptor_of_slice(slice);
-        if (s->kind == slice_superblock && s->owner != NULL && s->group == group_nearly_full &&
+        if (s->kind == slice_superblock && superblock_owner(s) != NULL && s->group == group_nearly_full &&
             s->x_remote == REMOTE_ARMED && s->x_mail_next == 0)
             untold = s;
     }
@@ -287,7 +287,7 @@ static void posts_are_repeated(void)
     untold->x_mail_next = 1;
     in_child(check_untold, "a superblock is between mark and mailbox");
     untold->x_mail_next = 0;
-    heap_post(untold->owner, untold);
+    heap_post(superblock_owner(untold), untold);
 }
 
 static void *as_thread(void *number)

@@ -60,12 +60,12 @@ static void answers(void)
 static void heap_commit_chooses(void)
 {
     struct heap *mine = test_heap_new(false), *other = test_heap_new(false);
-    struct superblock s = {.owner = NULL};
+    struct superblock s = {.owner = 0};
     uint64_t probe = 1, target = 0;
     test_heap_bind(mine);
     EXPECT_EQ(heap_commit(other, &s, &probe, 1, &target, 2), rcs_done); /* exclusive: whoever asks */
     EXPECT_EQ(heap_commit(other, &s, &probe, 2, &target, 3), rcs_changed);
-    s.owner = other;
+    superblock_set_owner(&s, other);
     EXPECT_EQ(heap_commit(&global_heap, &s, &probe, 1, &target, 4), rcs_done);
     EXPECT_EQ(target, 4);
     if (sync_mode == sync_rcs) {
@@ -74,7 +74,7 @@ static void heap_commit_chooses(void)
     } else {
         EXPECT_EQ(heap_commit(other, &s, &probe, 1, &target, 5), rcs_done); /* the lock is the caller's business */
     }
-    s.owner = mine;
+    superblock_set_owner(&s, mine);
     EXPECT_EQ(heap_commit(mine, &s, &probe, 1, &target, 6), rcs_done);
     EXPECT_EQ(target, 6);
     test_heap_bind(NULL);
@@ -109,7 +109,7 @@ static void pushes_and_pops(void)
     test_carve_all(s);
     void *a = test_take(s), *b = test_take(s);
     unsigned left = word_count(s->word);
-    s->owner = mine;
+    superblock_set_owner(s, mine);
     test_heap_bind(mine);
     EXPECT(pop(c) == NULL); /* nothing is active */
     mine->active[c] = s;
@@ -129,12 +129,12 @@ static void pushes_and_pops(void)
     EXPECT(pop(c) == b);
 
     uint64_t word = s->word;
-    s->owner = other;
+    superblock_set_owner(s, other);
     EXPECT_EQ(push(b, s), hot_foreign);
-    s->owner = NULL;
+    superblock_clear_owner(s);
     EXPECT_EQ(push(b, s), hot_foreign);
     EXPECT_EQ(s->word, word);
-    s->owner = mine;
+    superblock_set_owner(s, mine);
     test_heap_bind(other);
     EXPECT_EQ(push(b, s), hot_foreign);
     EXPECT(pop(c) == NULL);
@@ -160,7 +160,7 @@ static void pushes_and_pops(void)
     EXPECT_EQ(s->word, 0);
     EXPECT(pop(c) == NULL);
     mine->active[c] = &empty_superblock;
-    s->owner = NULL;
+    superblock_clear_owner(s);
     test_heap_bind(NULL);
     test_superblock_drop(s);
 }

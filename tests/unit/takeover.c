@@ -39,7 +39,7 @@ static void a_quiet_heap_is_stolen_from(unsigned c)
     lock_release(&other->lock);
     EXPECT(heap_steal(other, c, false) == NULL); /* not from oneself */
     EXPECT(heap_steal(h, c, false) == s);
-    EXPECT(s->owner == NULL && s->group == group_none);
+    EXPECT(superblock_owner(s) == NULL && s->group == group_none);
     EXPECT_EQ(other->class[c].listed, 0);
     EXPECT(heap_steal(h, c, false) == NULL);
     settle(h, s);
@@ -64,7 +64,7 @@ static void an_active_list_that_changes_is_no_quiet_heap(unsigned c)
     test_carve_all(s);
     test_carve_all(active);
     settle(other, s);
-    active->owner = other;
+    superblock_set_owner(active, other);
     other->active[c + 1] = active;
     EXPECT(heap_steal(h, c, false) == NULL);
     let_it_become_quiet();
@@ -96,7 +96,7 @@ static void a_refill_steals_before_it_grows(unsigned c)
     void *p = malloc(size_class[c].bytes);
     EXPECT(p != NULL);
     EXPECT_MSG(h->active[c] == s, "fresh memory was taken while a quiet heap had some");
-    EXPECT(s->owner == h);
+    EXPECT(superblock_owner(s) == h);
     free(p);
     for (unsigned i = 0; i < blocks / 2; i++)
         free(held[i]);
