@@ -67,10 +67,10 @@ struct superblock *superblock_format(uint32_t first, unsigned class)
 
 /* How much to carve at once: a unit at first, then as much again as is already carved, so that a program of few
  * blocks touches few pages and one of many refills rarely; `eager` says at once that there will be many.  Never so
- * much that the page faults of one carving become a stall. */
+ * much that the page faults of one carving, eight or so, become a stall. */
 static unsigned units_to_carve(const struct superblock *s, unsigned shift, bool eager)
 {
-    const unsigned most = 8;
+    const unsigned most = s->block_bytes < 2048 ? 8 : 4;
     unsigned carved = (unsigned)__builtin_popcountll(all_units(s, shift) & ~s->uncarved);
     return eager || carved > most ? most : carved == 0 ? 1 : carved;
 }

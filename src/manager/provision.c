@@ -16,9 +16,9 @@
 #include "os/os.h"
 
 #define HEADROOM_CHECK_BYTES (16ul << 20)
-/* How long nothing is made ready, nor asked for, after it did harm or would. */
-#define REST_NS 50000000ull
-#define OUTRUN_REST_NS 5000000ull
+/* How long nothing is made ready, nor asked for, after it did harm or would: longer each time in a row. */
+#define REST_NS_MIN 1000000ull
+#define REST_NS_MAX 64000000ull
 
 static bool is_huge = true; /* the last piece became a huge page; or there was none yet */
 #define NODE_NONE UINT32_MAX
@@ -26,10 +26,11 @@ static unsigned preferred_node;
 static bool follows; /* the program has not said where its memory shall lie */
 static size_t unchecked_bytes = HEADROOM_CHECK_BYTES;
 static bool has_room;
-static uint64_t rest_until_ns;
+static uint64_t rest_until_ns, rest_ns = REST_NS_MIN;
 static uint64_t measured_ns; /* when the program's pace was last measured, and what it had taken by then */
 static size_t measured_bytes;
 static bool outruns;
+static uint64_t clearing_ns; /* what a huge page takes; 0: not known */
 
 /* Whether the limits leave room; asked anew every few pieces. */
 static bool room_left(size_t bytes)
@@ -63,28 +64,35 @@ static bool provide_piece(void)
     if (!reserve_next(is_huge, &piece))
         return false;
     settle_on(piece.node);
+    uint64_t start_ns = os_now_ns();
     is_huge = os_make_resident(piece.address, piece.bytes);
+    if (is_huge) {
+        /* The least of late: it may have been interrupted. */
+        uint64_t took_ns = os_now_ns() - start_ns;
+        clearing_ns = clearing_ns == 0 ? took_ns : min_size(took_ns, clearing_ns + clearing_ns / 8);
+    }
     return room_left(piece.bytes);
 }
 
 /* Returns false: until then there is nothing to run for. */
-static bool rest(uint64_t now_ns, uint64_t time_ns)
+static bool rest(uint64_t now_ns)
 {
-    rest_until_ns = now_ns + time_ns;
+    rest_until_ns = now_ns + rest_ns;
+    rest_ns = min_size(rest_ns * 2, REST_NS_MAX);
     reserve_rest(rest_until_ns);
     return false;
 }
 
-/* True if the program takes a huge page in less than half a millisecond: five times what clearing one takes. */
+/* True if the program takes huge pages in less than twice the time it takes to clear one. */
 static bool program_outruns(uint64_t now_ns)
 {
-    const uint64_t shortest_ns = 1000000, huge_page_ns = 500000;
+    const uint64_t shortest_ns = 1000000;
     struct reserve_counts counts = reserve_counts();
     size_t taken_bytes = counts.hit_bytes + counts.miss_bytes;
     uint64_t past_ns = now_ns - measured_ns;
     if (past_ns < shortest_ns)
         return outruns;
-    outruns = measured_ns != 0 && (taken_bytes - measured_bytes) / OS_RESIDENT_MAX > past_ns / huge_page_ns;
+    outruns = measured_ns != 0 && (taken_bytes - measured_bytes) / OS_RESIDENT_MAX * clearing_ns * 2 > past_ns;
     measured_ns = now_ns;
     measured_bytes = taken_bytes;
     return outruns;
@@ -97,7 +105,7 @@ bool provision_run(uint64_t budget_ns)
         return false;
     bool pays = !program_outruns(now_ns);
     if (!room_left(HEADROOM_CHECK_BYTES))
-        return rest(now_ns, REST_NS);
+        return rest(now_ns);
     bool more = true;
     while (more && now_ns - start_ns < budget_ns) {
         lock_take(&purge_lock);
@@ -108,12 +116,13 @@ bool provision_run(uint64_t budget_ns)
         if (wanted)
             break;
         if (is_huge && !pays)
-            return rest(now_ns, OUTRUN_REST_NS);
+            return rest(now_ns);
     }
     /* Half of the time somewhere else than on a processor: none is spare. */
     const uint64_t noticeable_ns = 1000000;
     uint64_t used_ns = (os_thread_cpu_us() - start_cpu_us) * 1000;
     if (now_ns - start_ns > 2 * used_ns + noticeable_ns)
-        return rest(now_ns, REST_NS);
+        return rest(now_ns);
+    rest_ns = REST_NS_MIN;
     return more;
 }
