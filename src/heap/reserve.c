@@ -4,7 +4,7 @@
 #include "heap/arena.h"
 #include "os/os.h"
 
-#define HUGE_PAGE_SLICES ((uint32_t)(OS_RESIDENT_MAX >> SLICE_SHIFT))
+#define HUGE_PAGE_SLICES ((uint32_t)(RESERVE_PIECE_MAX >> SLICE_SHIFT))
 #define TARGET_MIN ((size_t)HUGE_PAGE_SLICES)
 
 /* All in slices; under span_lock. */
@@ -58,7 +58,7 @@ void reserve_count_taken(uint32_t first, size_t slices)
     for (struct superblock *s = descriptor_of_slice(first), *end = s + slices; s < end; s++) {
         ready += (s->flags & FLAG_WARM) != 0;
         cold += (s->flags & (FLAG_WARM | FLAG_DIRTY)) == 0;
-        s->flags &= (uint8_t)~FLAG_WARM;
+        __atomic_store_n(&s->flags, s->flags & (uint8_t)~FLAG_WARM, __ATOMIC_RELAXED); /* the manager looks: touch.h */
     }
     reserve.ready -= min_size(ready, reserve.ready); /* a child that forgot its spans has none */
     if (arena_of(first) == &arena[span_dense]) {

@@ -3,6 +3,7 @@
 
 #include "heap/arena.h"
 #include "heap/reserve.h"
+#include "heap/touch.h"
 #include "os/os.h"
 
 #define SPAN_DIRTY_FLOOR (64ul << 20)
@@ -64,6 +65,8 @@ bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *
         *first = at;
     }
     lock_release(&span_lock);
+    if (at != SLICE_NONE)
+        touch_await(at, slices);
     return at != SLICE_NONE;
 }
 
@@ -87,6 +90,8 @@ bool span_extend(uint32_t end, size_t more)
     if (done)
         count_taken(end, more);
     lock_release(&span_lock);
+    if (done)
+        touch_await(end, more);
     return done;
 }
 

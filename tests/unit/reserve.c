@@ -8,10 +8,11 @@
 #include <pthread.h>
 
 #include "heap/span.h"
+#include "heap/touch.h"
 #include "os/os.h"
 #include "unit.h"
 
-#define HUGE_SLICES (OS_RESIDENT_MAX >> SLICE_SHIFT)
+#define HUGE_SLICES (RESERVE_PIECE_MAX >> SLICE_SHIFT)
 #define TARGET_MIN (2ul << 20)
 
 static uint32_t take_one(void)
@@ -32,7 +33,7 @@ static size_t provide(bool huge)
     struct reserve_piece piece;
     size_t bytes = 0;
     while (reserve_next(huge, &piece)) {
-        EXPECT(piece.bytes > 0 && piece.bytes <= OS_RESIDENT_MAX && piece.bytes % SLICE_BYTES == 0);
+        EXPECT(piece.bytes > 0 && piece.bytes <= RESERVE_PIECE_MAX && piece.bytes % SLICE_BYTES == 0);
         uint32_t first = slice_of(piece.address);
         size_t slices = piece.bytes >> SLICE_SHIFT;
         EXPECT_EQ(first / HUGE_SLICES, (first + slices - 1) / HUGE_SLICES);
@@ -40,7 +41,7 @@ static size_t provide(bool huge)
         const uint64_t *word = piece.address;
         for (size_t i = 0; i < piece.bytes / 8; i += 512)
             EXPECT_EQ(word[i], 0);
-        os_make_resident(piece.address, piece.bytes);
+        touch_piece(&piece);
         bytes += piece.bytes;
         EXPECT(bytes <= bound());
     }
@@ -100,7 +101,7 @@ static void what_is_ready_is_hit(bool huge)
     struct reserve_counts after = reserve_counts();
     EXPECT_EQ(after.hit_bytes - ready.hit_bytes, ready.reserve_bytes);
     /* What the program was about to touch when it was overtaken: less than a huge page. */
-    EXPECT(after.miss_bytes - ready.miss_bytes <= OS_RESIDENT_MAX);
+    EXPECT(after.miss_bytes - ready.miss_bytes <= RESERVE_PIECE_MAX);
 }
 
 static void target_grows_with_misses_up_to_the_bound(void)
@@ -175,7 +176,7 @@ static void touching_leaves_content_alone(void)
     uint64_t last[8] = {0};
     while (!atomic_load(&done)) {
         for (size_t page = 0; page < 8; page++) {
-            os_make_resident(counted + page * 512, os_page_bytes);
+            os_touch(counted + page * 512);
             uint64_t now = *(volatile uint64_t *)(counted + page * 512);
             EXPECT(now >= last[page]);
             last[page] = now;
