@@ -8,6 +8,7 @@
 #include "base/bits.h"
 #include "heap/demand.h"
 #include "heap/large.h"
+#include "heap/purge.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -199,6 +200,14 @@ size_t mapping_unmap_leaving(void)
     return cache_empty(goes_if_leaving, NULL);
 }
 
+/* Before memory is refused: what is kept goes back, and what the manager has taken out to unmap is waited for. */
+static void make_room(void)
+{
+    lock_take(&purge_lock);
+    mapping_purge(true, NULL);
+    lock_release(&purge_lock);
+}
+
 /* ---- blocks ---- */
 
 /* Fresh memory at a multiple of `alignment`: maps more and cuts off both ends. */
@@ -230,8 +239,10 @@ void *mapping_take(size_t size, size_t alignment, bool *zero)
     lock_release(&mapping_lock);
     if (address == 0) {
         address = map_aligned(bytes, alignment);
-        if (address == 0 && mapping_purge(true, NULL) > 0)
+        if (address == 0) {
+            make_room();
             address = map_aligned(bytes, alignment);
+        }
         if (address == 0)
             return NULL;
     }
@@ -300,14 +311,24 @@ static void *resize_locked(void *p, size_t wanted)
     return moved;
 }
 
+static void *resize(void *p, size_t wanted)
+{
+    lock_take(&mapping_lock);
+    void *moved = resize_locked(p, wanted);
+    lock_release(&mapping_lock);
+    return moved;
+}
+
 void *mapping_resize(void *p, size_t size)
 {
     size_t wanted = align_up(size, os_page_bytes);
     if (wanted < size)
         return NULL;
-    lock_take(&mapping_lock);
-    void *moved = resize_locked(p, wanted);
-    lock_release(&mapping_lock);
+    void *moved = resize(p, wanted);
+    if (moved == NULL) {
+        make_room();
+        moved = resize(p, wanted);
+    }
     return moved;
 }
 

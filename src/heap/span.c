@@ -45,8 +45,10 @@ static void count_taken(uint32_t first, size_t slices)
 
 bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *first)
 {
-    lock_take(&span_lock);
     size_t slack = align_slices - 1;
+    if (slices + slack > SPAN_SLICES_MAX)
+        return false;
+    lock_take(&span_lock);
     uint32_t at = take_anywhere(&arena[use], slices + slack);
     if (at == SLICE_NONE) /* no more address space or memory: what the other one has */
         at = take_anywhere(&arena[!use], slices + slack);

@@ -47,12 +47,6 @@ int os_map_at(void *address, size_t size)
         os_unmap((void *)result, size);
         return EEXIST;
     }
-    if (result != -EEXIST)
-        /* ENOMEM: no memory, or an address beyond this machine's address space.  A page tells them apart. */
-        if (size > os_page_bytes && os_map_at(address, os_page_bytes) == 0) {
-            os_unmap(address, os_page_bytes);
-            return ENOMEM;
-        }
     return result == -EEXIST ? EEXIST : ENOMEM;
 }
 
@@ -64,7 +58,9 @@ void *os_map(size_t size)
 
 void os_unmap(void *address, size_t size)
 {
-    sys_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0);
+    /* Refused where it would split a mapping and there may be no more of them: then at least the pages go. */
+    if (sys_failed(sys_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0)))
+        os_purge(address, size);
 }
 
 void *os_remap(void *address, size_t old_size, size_t new_size, bool may_move)
