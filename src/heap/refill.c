@@ -167,7 +167,7 @@ enum refill heap_refill(struct heap *h, unsigned c)
     if (s == NULL)
         s = heap_find(h, c);
     if (s == NULL && heap_sweep(h)) /* of whatever class: empty ones are spans again */
-        s = heap_take_fullest(h, c);
+        s = heap_find_fullest(h, c);
     if (s == NULL)
         s = fresh(h, c);
     if (s == NULL)

@@ -93,7 +93,7 @@ static uint32_t stretch_end(void)
             arena_open(a, a->fresh_end - a->fresh_first + 1);
         return reserve.front == a->fresh_first ? a->fresh_end : reserve.front;
     }
-    if (!window_contains(slice_address(reserve.front)))
+    if (!window_contains(slice_address(reserve.front)) || arena_of(reserve.front) != a)
         return reserve.front;
     const struct superblock *s = descriptor_of_slice(reserve.front);
     return s->kind == slice_free ? reserve.front + (uint32_t)s->span_slices : reserve.front;

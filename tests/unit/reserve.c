@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "heap/arena.h"
 #include "heap/span.h"
 #include "heap/touch.h"
 #include "os/os.h"
@@ -156,6 +157,28 @@ static void used_memory_is_not_provided_for(void)
     }
 }
 
+/* Where a dense stretch ends against one for large blocks, the free span behind the border is not the program's next. */
+static void large_blocks_are_not_provided_for(void)
+{
+    struct arena *dense = &arena[span_dense], *large = &arena[span_large];
+    uint32_t first;
+    for (size_t opened = window_opened_bytes(); window_opened_bytes() == opened;)
+        take_one();
+    size_t slices = large->fresh_end - large->fresh_first + 64u;
+    EXPECT(span_take(span_large, slices, 1, &first));
+    span_give(first, slices);
+    bool changed;
+    span_purge(true, &changed);
+    while (dense->fresh_first < dense->fresh_end)
+        take_one();
+    if (arena_of(dense->fresh_end) != large)
+        return unit_say("no border between dense and large stretches here\n");
+    struct reserve_piece piece;
+    for (int i = 0; i < 4; i++)
+        if (reserve_next(true, &piece))
+            EXPECT(arena_of(slice_of(piece.address)) == dense);
+}
+
 static uint64_t *counted;
 static _Atomic bool done;
 
@@ -202,6 +225,7 @@ int main(void)
     what_is_ready_is_hit(true);
     unused_reserve_is_given_back();
     used_memory_is_not_provided_for();
+    large_blocks_are_not_provided_for();
     touching_leaves_content_alone();
     return 0;
 }
