@@ -4,8 +4,8 @@
  *
  * A touch does no harm to what a page holds.  But it faults where the program may not write, and a program may forbid
  * writing to a page of a block it was given (mprotect): so no page is touched that has been handed out.  The manager
- * names the page it is about to touch and then looks whether it is still free; whoever takes a span first marks it taken
- * and then looks whether a page of it is named (Dekker's handshake), and waits for that one touch.
+ * names the page it is about to touch and then looks whether it is still free; whoever takes a span first marks it
+ * taken and then looks whether a page of it is named (Dekker's handshake), and waits for that one touch.
  */
 #ifndef SUTLER_HEAP_TOUCH_H
 #define SUTLER_HEAP_TOUCH_H
