@@ -87,6 +87,7 @@ EXPORT int mallopt(int parameter, int value)
 struct summary {
     struct sutler_stats stats;
     size_t small_bytes; /* arena: what superblocks and spans occupy, without mappings of their own */
+    size_t used_bytes;  /* of that, in the program's hands */
     size_t mapping_blocks, mapping_bytes;
 };
 
@@ -96,18 +97,19 @@ static struct summary summarise(void)
     snapshot_take(&s.stats);
     struct large_counts large = large_counts();
     s.mapping_bytes = large.mapping_bytes;
-    s.small_bytes = s.stats.mapped_bytes - large.mapping_bytes;
+    /* The figures were taken one after the other: a mapping made meanwhile may be in one and not the other. */
+    s.small_bytes = s.stats.mapped_bytes - min_size(s.stats.mapped_bytes, large.mapping_bytes);
+    s.used_bytes = s.stats.live_bytes - min_size(s.stats.live_bytes, large.mapping_bytes);
     s.mapping_blocks = large.mapping_blocks;
     return s;
 }
 
 #define MALLINFO(type, number)                                                                                         \
     struct summary s = summarise();                                                                                    \
-    size_t used = s.stats.live_bytes - s.mapping_bytes;                                                                \
     return (struct type)                                                                                               \
     {                                                                                                                  \
         .arena = number(s.small_bytes), .hblks = number(s.mapping_blocks), .hblkhd = number(s.mapping_bytes),          \
-        .uordblks = number(used), .fordblks = number(s.small_bytes > used ? s.small_bytes - used : 0),                 \
+        .uordblks = number(s.used_bytes), .fordblks = number(s.small_bytes - min_size(s.small_bytes, s.used_bytes)),   \
         .keepcost = number(s.stats.dirty_bytes),                                                                       \
     }
 

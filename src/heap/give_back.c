@@ -18,9 +18,11 @@ void give_back_flush(struct give_back *pages)
 void give_back_add(struct give_back *pages, void *address, size_t bytes)
 {
     uintptr_t start = (uintptr_t)address, end = start + bytes;
-    if (start % HUGE_PAGE_BYTES != 0)
+    uintptr_t first = align_down(start, HUGE_PAGE_BYTES), last = align_down(end - 1, HUGE_PAGE_BYTES);
+    bool is_last_whole = end % HUGE_PAGE_BYTES == 0;
+    if (start != first || (first == last && !is_last_whole))
         os_split_huge(address);
-    if (end % HUGE_PAGE_BYTES != 0 && align_down(end, HUGE_PAGE_BYTES) != align_down(start, HUGE_PAGE_BYTES))
+    if (last != first && !is_last_whole)
         os_split_huge((void *)(end - os_page_bytes));
     if (pages->count == OS_RANGES_MAX)
         give_back_flush(pages);

@@ -62,7 +62,14 @@ void *large_take(size_t size, size_t alignment, bool *zero)
         if (block == NULL && heap_purge(purge_everything, NULL) > 0)
             block = span_block_take(size, alignment, zero);
     }
-    return block != NULL ? block : mapping_take(size, alignment, zero);
+    if (block == NULL)
+        block = mapping_take(size, alignment, zero);
+    /* Under a limit on address space what is left may lie free in the window, which is never unmapped. */
+    if (unlikely(block == NULL) && size >= MAPPING_BYTES_MIN && size <= window_opened_bytes()) {
+        heap_purge(purge_everything, NULL);
+        block = span_block_take(size, alignment, zero);
+    }
+    return block;
 }
 
 size_t large_span_bytes(const void *p)

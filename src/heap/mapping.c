@@ -8,6 +8,7 @@
 #include "base/bits.h"
 #include "heap/demand.h"
 #include "heap/large.h"
+#include "heap/purge.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -34,7 +35,7 @@ static struct table *table;
 static size_t blocks, bytes_total;
 static struct mapping cache[CACHE_MAX];
 static bool cache_aged[CACHE_MAX]; /* there at the last mapping_purge */
-static bool cache_leaves[CACHE_MAX]; /* beyond what is kept: to be unmapped as soon as may be */
+static bool cache_leaves[CACHE_MAX]; /* to be unmapped as soon as may be */
 static size_t cached_bytes;
 
 static size_t table_bytes(size_t capacity)
@@ -140,63 +141,54 @@ static bool cache_give_locked(uintptr_t address, size_t bytes)
     return false;
 }
 
-/* In pieces: the program's own mmap waits for as long as one takes. */
-static void unmap_gently(uintptr_t address, size_t bytes)
+/* Unmaps what leaves, in pieces off the end: the program's own mmap waits for as long as one takes, a fork or another
+ * purge comes in between, and the rest may be had again.  No more than was there at the beginning. */
+size_t mapping_unmap_leaving(void)
 {
-    const size_t piece = 8ul << 20;
-    for (size_t done = 0; bytes - done > piece; done += piece)
-        os_purge((void *)(address + done), piece);
-    os_unmap((void *)address, bytes);
-}
-
-/* Takes entries out of the cache, those that `goes` says, and unmaps them; the bytes. */
-static size_t cache_empty(bool (*goes)(int i, bool *changed), bool *changed)
-{
-    struct mapping taken[CACHE_MAX] = {0};
-    size_t bytes = 0;
+    const size_t piece_max = 8ul << 20;
+    size_t leaving = 0, done = 0;
     lock_take(&mapping_lock);
     for (int i = 0; i < CACHE_MAX; i++)
-        if (cache[i].address != 0 && goes(i, changed)) {
-            taken[i] = cache[i];
-            bytes += cache[i].bytes;
-            cache[i].address = 0;
+        leaving += cache[i].address != 0 && cache_leaves[i] ? cache[i].bytes : 0;
+    for (int i = 0; i < CACHE_MAX && done < leaving;) {
+        if (cache[i].address == 0 || !cache_leaves[i]) {
+            i++;
+            continue;
         }
-    cached_bytes -= bytes;
+        size_t piece = min_size(cache[i].bytes, piece_max), rest = cache[i].bytes - piece;
+        uintptr_t end = cache[i].address + rest;
+        cached_bytes -= piece;
+        entry_set(&cache[i], rest == 0 ? 0 : cache[i].address, rest);
+        lock_release(&mapping_lock);
+        os_unmap((void *)end, piece);
+        purge_let_others();
+        done += piece;
+        lock_take(&mapping_lock);
+    }
     lock_release(&mapping_lock);
-    for (int i = 0; i < CACHE_MAX; i++)
-        if (taken[i].address != 0)
-            unmap_gently(taken[i].address, taken[i].bytes);
-    return bytes;
-}
-
-static bool goes_always(int i, bool *changed)
-{
-    (void)i, (void)changed;
-    return true;
-}
-
-static bool goes_if_aged(int i, bool *changed)
-{
-    bool aged = cache_aged[i];
-    cache_aged[i] = true;
-    *changed |= !aged;
-    return aged;
-}
-
-static bool goes_if_leaving(int i, bool *changed)
-{
-    (void)changed;
-    return cache_leaves[i];
+    return done;
 }
 
 size_t mapping_purge(bool all, bool *changed)
 {
-    return cache_empty(all ? goes_always : goes_if_aged, changed);
+    lock_take(&mapping_lock);
+    for (int i = 0; i < CACHE_MAX; i++)
+        if (cache[i].address != 0) {
+            cache_leaves[i] |= all || cache_aged[i];
+            if (changed != NULL)
+                *changed |= !cache_leaves[i];
+            cache_aged[i] = true;
+        }
+    lock_release(&mapping_lock);
+    return mapping_unmap_leaving();
 }
 
-size_t mapping_unmap_leaving(void)
+/* Before memory is refused: what is kept goes back, and what the manager has taken out to unmap is waited for. */
+static void make_room(void)
 {
-    return cache_empty(goes_if_leaving, NULL);
+    lock_take(&purge_lock);
+    mapping_purge(true, NULL);
+    lock_release(&purge_lock);
 }
 
 /* ---- blocks ---- */
@@ -230,8 +222,10 @@ void *mapping_take(size_t size, size_t alignment, bool *zero)
     lock_release(&mapping_lock);
     if (address == 0) {
         address = map_aligned(bytes, alignment);
-        if (address == 0 && mapping_purge(true, NULL) > 0)
+        if (address == 0) {
+            make_room();
             address = map_aligned(bytes, alignment);
+        }
         if (address == 0)
             return NULL;
     }
@@ -300,14 +294,24 @@ static void *resize_locked(void *p, size_t wanted)
     return moved;
 }
 
+static void *resize(void *p, size_t wanted)
+{
+    lock_take(&mapping_lock);
+    void *moved = resize_locked(p, wanted);
+    lock_release(&mapping_lock);
+    return moved;
+}
+
 void *mapping_resize(void *p, size_t size)
 {
     size_t wanted = align_up(size, os_page_bytes);
     if (wanted < size)
         return NULL;
-    lock_take(&mapping_lock);
-    void *moved = resize_locked(p, wanted);
-    lock_release(&mapping_lock);
+    void *moved = resize(p, wanted);
+    if (moved == NULL) {
+        make_room();
+        moved = resize(p, wanted);
+    }
     return moved;
 }
 

@@ -21,6 +21,7 @@
 #include "heap/large.h"
 #include "heap/meta.h"
 #include "heap/span.h"
+#include "heap/touch.h"
 
 static void bind_again(void)
 {
@@ -90,5 +91,6 @@ void heap_recover(void)
         lock_reset(&heap_list[i]->lock);
     lock_reset(&global_heap.lock);
     lock_reset(&span_lock);
+    touch_forget();
     mapping_recover();
 }

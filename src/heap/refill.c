@@ -66,8 +66,8 @@ static enum rcs_result silence(struct heap *h, struct superblock *s)
     return result;
 }
 
-/* Superblocks of several blocks a page are dense.  Of larger blocks some may never be touched, or only a few be wanted; but
- * where a heap has used up several superblocks of a class, the program fills them. */
+/* Superblocks of several blocks a page are dense.  Of larger blocks some may never be touched, or only a few be wanted;
+ * but where a heap has used up several superblocks of a class, the program fills them. */
 static bool is_dense(const struct heap *h, unsigned c)
 {
     const unsigned used_up = 2;
@@ -155,7 +155,8 @@ enum refill heap_refill(struct heap *h, unsigned c)
         old = h->active[c];
     }
     const unsigned aside = 3; /* superblocks a class may have to let a trickle collect */
-    bool trickle = superblock_word(old) == 0 && old->uncarved == 0 && remote_is_trickle(old) && h->class[c].listed < aside;
+    bool used_up = superblock_word(old) == 0 && old->uncarved == 0;
+    bool trickle = used_up && remote_is_trickle(old) && h->class[c].listed < aside;
     if (old != &empty_superblock && !trickle) {
         enum restocked r = restock(h, old, false);
         if (r != exhausted)
@@ -167,7 +168,7 @@ enum refill heap_refill(struct heap *h, unsigned c)
     if (s == NULL)
         s = heap_find(h, c);
     if (s == NULL && heap_sweep(h)) /* of whatever class: empty ones are spans again */
-        s = heap_take_fullest(h, c);
+        s = heap_find_fullest(h, c);
     if (s == NULL)
         s = fresh(h, c);
     if (s == NULL)

@@ -4,7 +4,7 @@
 #include "heap/arena.h"
 #include "os/os.h"
 
-#define HUGE_PAGE_SLICES ((uint32_t)(OS_RESIDENT_MAX >> SLICE_SHIFT))
+#define HUGE_PAGE_SLICES ((uint32_t)(RESERVE_PIECE_MAX >> SLICE_SHIFT))
 #define TARGET_MIN ((size_t)HUGE_PAGE_SLICES)
 
 /* All in slices; under span_lock. */
@@ -58,7 +58,7 @@ void reserve_count_taken(uint32_t first, size_t slices)
     for (struct superblock *s = descriptor_of_slice(first), *end = s + slices; s < end; s++) {
         ready += (s->flags & FLAG_WARM) != 0;
         cold += (s->flags & (FLAG_WARM | FLAG_DIRTY)) == 0;
-        s->flags &= (uint8_t)~FLAG_WARM;
+        __atomic_store_n(&s->flags, s->flags & (uint8_t)~FLAG_WARM, __ATOMIC_RELAXED); /* the manager looks: touch.h */
     }
     reserve.ready -= min_size(ready, reserve.ready); /* a child that forgot its spans has none */
     if (arena_of(first) == &arena[span_dense]) {
@@ -93,7 +93,7 @@ static uint32_t stretch_end(void)
             arena_open(a, a->fresh_end - a->fresh_first + 1);
         return reserve.front == a->fresh_first ? a->fresh_end : reserve.front;
     }
-    if (!window_contains(slice_address(reserve.front)))
+    if (!window_contains(slice_address(reserve.front)) || arena_of(reserve.front) != a)
         return reserve.front;
     const struct superblock *s = descriptor_of_slice(reserve.front);
     return s->kind == slice_free ? reserve.front + (uint32_t)s->span_slices : reserve.front;

@@ -9,8 +9,8 @@
  * is never more than an eighth of what is in use or 2 MiB.  Unused reserve is given back by the purge that gives
  * free spans back.
  *
- * Making ready is touching, which leaves a page's content alone: it needs no agreement with the program about who
- * owns the page, and may stop or be late at any moment.  The reserve is zero, and its slices stay marked so.
+ * Making ready is touching (touch.h), which leaves a page's content alone: it may stop or be late at any moment.  The
+ * reserve is zero, and its slices stay marked so.
  *
  * Only superblocks of small blocks are provided for: of large blocks the program may never touch a part.
  */
@@ -28,9 +28,10 @@ struct reserve_counts {
 };
 struct reserve_counts reserve_counts(void);
 
-/* The next piece to make ready, at most 2 MiB and not across a huge page's border; false if the reserve is full or
- * there is nothing to provide for.  `huge`: the last piece became a huge page.  It counts as part of the reserve
- * from here on.  *node is the NUMA node of the thread that demands.  Call with no lock held. */
+/* The next piece to make ready, at most RESERVE_PIECE_MAX and not across a huge page's border; false if the reserve is
+ * full or there is nothing to provide for.  `huge`: the last piece became a huge page.  It counts as part of the reserve
+ * from here on.  `node` is the NUMA node of the thread that demands.  Call with no lock held. */
+#define RESERVE_PIECE_MAX (2ul << 20)
 struct reserve_piece {
     void *address;
     size_t bytes;

@@ -3,6 +3,7 @@
 
 #include "heap/arena.h"
 #include "heap/reserve.h"
+#include "heap/touch.h"
 #include "os/os.h"
 
 #define SPAN_DIRTY_FLOOR (64ul << 20)
@@ -44,8 +45,10 @@ static void count_taken(uint32_t first, size_t slices)
 
 bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *first)
 {
-    lock_take(&span_lock);
     size_t slack = align_slices - 1;
+    if (slices + slack > SPAN_SLICES_MAX)
+        return false;
+    lock_take(&span_lock);
     uint32_t at = take_anywhere(&arena[use], slices + slack);
     if (at == SLICE_NONE) /* no more address space or memory: what the other one has */
         at = take_anywhere(&arena[!use], slices + slack);
@@ -64,6 +67,8 @@ bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *
         *first = at;
     }
     lock_release(&span_lock);
+    if (at != SLICE_NONE)
+        touch_await(at, slices);
     return at != SLICE_NONE;
 }
 
@@ -87,6 +92,8 @@ bool span_extend(uint32_t end, size_t more)
     if (done)
         count_taken(end, more);
     lock_release(&span_lock);
+    if (done)
+        touch_await(end, more);
     return done;
 }
 

@@ -235,6 +235,8 @@ uint64_t remote_take(struct superblock *s, bool armed)
 
 void remote_return(struct superblock *s, uint64_t chain)
 {
+    if (chain == 0)
+        return; /* it was damaged, and is dropped */
     uint64_t there = 0;
     while (!atomic_compare_exchange_strong(&s->x_remote, &there, chain)) {
         /* Others have pushed since, or it was armed: put what is there below ours. */

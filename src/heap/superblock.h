@@ -13,9 +13,9 @@
  *
  * Who may write what.  Each field has one rule; docs/protocol.md shows the interleaving each rule prevents.
  *   word        sections of the owning heap; or anyone to whom the superblock is exclusive
- *   owner       (see superblock_set_owner) under the heap's lock.  Giving up one's own: a section's commit.  Taking another heap's: store, active
- *               slot cleared, fence.  "Exclusive" is: owner is 0, and a fence has passed or it was given up by
- *               commit
+ *   owner       (see superblock_set_owner) under the heap's lock.  Giving up one's own: a section's commit.  Taking
+ *               another heap's: store, active slot cleared, fence.  "Exclusive" is: owner is 0, and a fence has passed
+ *               or it was given up by commit
  *   gate        (notify_at) a section that compares the word; or exclusive
  *   x_remote    hardware atomics, anyone
  *   x_mail_next hardware atomics: 0 not in a mailbox.  Never reset by formatting: a late poster may still hold it

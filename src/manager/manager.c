@@ -187,7 +187,8 @@ static bool may_start(void)
 static bool is_worthwhile(void)
 {
     size_t in_use = span_counts().in_use_bytes;
-    return in_use >= start_bytes || (in_use >= MANAGER_START_BYTES && atomic_fetch_add(&notices, 1) >= 4 * NOTICES_PER_WAKE);
+    return in_use >= start_bytes ||
+           (in_use >= MANAGER_START_BYTES && atomic_fetch_add(&notices, 1) >= 4 * NOTICES_PER_WAKE);
 }
 
 COLD void manager_notice_slow(enum manager_state state)

@@ -10,7 +10,7 @@
  * cache, and what the manager cleared in another.
  */
 #include "heap/purge.h"
-#include "heap/reserve.h"
+#include "heap/touch.h"
 #include "manager/jobs.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -65,8 +65,10 @@ static bool provide_piece(void)
         return false;
     settle_on(piece.node);
     uint64_t start_ns = os_now_ns();
-    is_huge = os_make_resident(piece.address, piece.bytes);
-    if (is_huge) {
+    enum touched touched = touch_piece(&piece);
+    if (touched != touched_taken)
+        is_huge = touched == touched_huge;
+    if (touched == touched_huge) {
         /* The least of late: it may have been interrupted. */
         uint64_t took_ns = os_now_ns() - start_ns;
         clearing_ns = clearing_ns == 0 ? took_ns : min_size(took_ns, clearing_ns + clearing_ns / 8);
@@ -92,7 +94,7 @@ static bool program_outruns(uint64_t now_ns)
     uint64_t past_ns = now_ns - measured_ns;
     if (past_ns < shortest_ns)
         return outruns;
-    outruns = measured_ns != 0 && (taken_bytes - measured_bytes) / OS_RESIDENT_MAX * clearing_ns * 2 > past_ns;
+    outruns = measured_ns != 0 && (taken_bytes - measured_bytes) / RESERVE_PIECE_MAX * clearing_ns * 2 > past_ns;
     measured_ns = now_ns;
     measured_bytes = taken_bytes;
     return outruns;

@@ -43,11 +43,11 @@ struct os_range {
  * any of them was refused. */
 bool os_purge_ranges(const struct os_range *ranges, size_t count);
 
-/* Has the system put pages behind at most OS_RESIDENT_MAX bytes, by touching them one by one: whatever they hold
- * stays, whoever uses them meanwhile, and the lock the program's own mmap needs is not held for longer than a page
- * (Linux 6.4).  True if the first touch brought them all: a huge page. */
-#define OS_RESIDENT_MAX (2ul << 20)
-bool os_make_resident(void *address, size_t size);
+/* Has the system put a page there: whatever it holds stays, even while another thread writes it. */
+void os_touch(void *page);
+
+/* Which pages are there, a byte each, 0 or 1; false if that is not known. */
+bool os_find_resident(void *address, size_t size, unsigned char *there);
 
 /* Splits the huge page that holds this page, if there is one: giving back a part of a whole one frees nothing. */
 void os_split_huge(void *page);

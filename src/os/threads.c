@@ -63,7 +63,7 @@ void os_yield(void)
 
 unsigned os_cpus_allowed(void)
 {
-    unsigned long mask[1024] = {0};
+    unsigned long mask[128] = {0}; /* 8,192 cpus; on whatever stack a signal handler that allocates may have */
     long bytes = sys_call(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
     unsigned cpus = 0;
     for (long i = 0; i < bytes / (long)sizeof mask[0]; i++)

@@ -47,12 +47,6 @@ int os_map_at(void *address, size_t size)
         os_unmap((void *)result, size);
         return EEXIST;
     }
-    if (result != -EEXIST)
-        /* ENOMEM: no memory, or an address beyond this machine's address space.  A page tells them apart. */
-        if (size > os_page_bytes && os_map_at(address, os_page_bytes) == 0) {
-            os_unmap(address, os_page_bytes);
-            return ENOMEM;
-        }
     return result == -EEXIST ? EEXIST : ENOMEM;
 }
 
@@ -64,7 +58,9 @@ void *os_map(size_t size)
 
 void os_unmap(void *address, size_t size)
 {
-    sys_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0);
+    /* Refused where it would split a mapping and there may be no more of them: then at least the pages go. */
+    if (sys_failed(sys_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0)))
+        os_purge(address, size);
 }
 
 void *os_remap(void *address, size_t old_size, size_t new_size, bool may_move)
@@ -95,28 +91,18 @@ bool os_purge_ranges(const struct os_range *ranges, size_t count)
     return all;
 }
 
-static void touch(char *page)
+void os_touch(void *page)
 {
-    /* Leaves whatever is there as it is, even while another thread writes it. */
-    __atomic_fetch_or(page, 0, __ATOMIC_RELAXED);
+    __atomic_fetch_or((char *)page, 0, __ATOMIC_RELAXED);
 }
 
-bool os_make_resident(void *address, size_t size)
+bool os_find_resident(void *address, size_t size, unsigned char *there)
 {
-    unsigned char there[OS_RESIDENT_MAX / 4096];
-    char *page = address;
-    size_t pages = size / os_page_bytes, touched = 1;
-    touch(page);
-    if (pages == 1)
-        return false;
     if (sys_failed(sys_call(SYS_mincore, (long)address, (long)size, (long)there, 0, 0, 0)))
         return false;
-    for (size_t i = 1; i < pages; i++)
-        if ((there[i] & 1) == 0) {
-            touch(page + i * os_page_bytes);
-            touched++;
-        }
-    return touched == 1;
+    for (size_t i = 0; i < size / os_page_bytes; i++)
+        there[i] &= 1; /* the other bits are the kernel's to use */
+    return true;
 }
 
 void os_split_huge(void *page)

@@ -123,8 +123,8 @@ static inline pid_t manager_try(struct rng *rng)
     hoard_grow(rng, START_BYTES);
     pid_t task = 0;
     for (int i = 0; i < 500 && (task = manager_of(getpid())) == 0; i++) {
-        if (i < 8)
-            hoard_grow(rng, MIB); /* another slow path, should one have found the door locked */
+        if (i < 48)
+            hoard_grow(rng, MIB); /* the door was locked; or a forked child has so far filled what its parent had freed */
         sleep_us(2000); /* the name is the thread's own first act */
     }
     return task;

@@ -6,8 +6,12 @@
  */
 #include "heap/mapping.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 #include "heap/demand.h"
 #include "heap/large.h"
+#include "heap/purge.h"
 #include "heap/window.h"
 #include "os/os.h"
 #include "unit.h"
@@ -228,6 +232,53 @@ static void what_leaves_waits_for_help(void)
     mapping_purge(true, NULL);
 }
 
+/* ---- while much is unmapped, others get in ---- */
+
+static _Atomic unsigned pieces;
+static _Atomic bool others_come, other_was_in;
+
+void __real_os_unmap(void *address, size_t size);
+void __wrap_os_unmap(void *address, size_t size);
+void __wrap_os_unmap(void *address, size_t size)
+{
+    __real_os_unmap(address, size);
+    if (!others_come)
+        return;
+    if (pieces++ == 0)
+        while (!lock_is_contended(&purge_lock))
+            sched_yield();
+}
+
+static void *come_in(void *unused)
+{
+    while (pieces == 0)
+        sched_yield();
+    lock_take(&purge_lock); /* as fork does */
+    other_was_in = true;
+    EXPECT(large_counts().cached_bytes > 0);
+    lock_release(&purge_lock);
+    return unused;
+}
+
+static void unmapping_lets_others_in(void)
+{
+    bool zero;
+    atomic_store(&mapping_is_helped, true);
+    void *p = mapping_take((size_t)400 << 20, 16, &zero);
+    EXPECT(p != NULL && mapping_give(p));
+    pthread_t thread;
+    EXPECT_EQ(pthread_create(&thread, NULL, come_in, NULL), 0);
+    others_come = true;
+    lock_take(&purge_lock);
+    EXPECT_EQ(mapping_unmap_leaving(), (size_t)400 << 20);
+    EXPECT(other_was_in);
+    lock_release(&purge_lock);
+    others_come = false;
+    EXPECT_EQ(pthread_join(thread, NULL), 0);
+    EXPECT_EQ(large_counts().cached_bytes, 0);
+    atomic_store(&mapping_is_helped, false);
+}
+
 static void sizes_beyond_reason_fail(void)
 {
     bool zero;
@@ -286,6 +337,7 @@ int main(int argc, char **argv)
     random_walk(&rng, unit_option(argc, argv, "--steps", 60000));
     what_is_kept_is_bounded();
     what_leaves_waits_for_help();
+    unmapping_lets_others_in();
     sizes_beyond_reason_fail();
     return 0;
 }

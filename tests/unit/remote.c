@@ -67,6 +67,19 @@ static void a_chain_that_was_joined_in_vain_is_whole_again(void)
     test_superblock_drop(s);
 }
 
+/* A chain somebody wrote to cannot be joined, and nothing of it goes back; what came meanwhile stays as it is. */
+static void nothing_returned_changes_nothing(void)
+{
+    struct superblock *s = test_superblock_new(14);
+    test_carve_all(s);
+    remote_push(s, test_take(s));
+    remote_push(s, test_take(s));
+    uint64_t there = s->x_remote;
+    remote_return(s, 0);
+    EXPECT_EQ(s->x_remote, there);
+    test_superblock_drop(s);
+}
+
 /* The block pushed over ARMED ends the chain: links never carry the mark. */
 static void the_mark_stays_out_of_links(void)
 {
@@ -226,6 +239,7 @@ int main(int argc, char **argv)
     unit_watchdog(120);
     struct rng rng = unit_rng();
     words_of_one_thread();
+    nothing_returned_changes_nothing();
     the_mark_stays_out_of_links();
     a_chain_that_was_joined_in_vain_is_whole_again();
     nothing_is_lost_between_threads(&rng, unit_option(argc, argv, "--blocks", 100000));

@@ -7,11 +7,13 @@
 
 #include <pthread.h>
 
+#include "heap/arena.h"
 #include "heap/span.h"
+#include "heap/touch.h"
 #include "os/os.h"
 #include "unit.h"
 
-#define HUGE_SLICES (OS_RESIDENT_MAX >> SLICE_SHIFT)
+#define HUGE_SLICES (RESERVE_PIECE_MAX >> SLICE_SHIFT)
 #define TARGET_MIN (2ul << 20)
 
 static uint32_t take_one(void)
@@ -32,7 +34,7 @@ static size_t provide(bool huge)
     struct reserve_piece piece;
     size_t bytes = 0;
     while (reserve_next(huge, &piece)) {
-        EXPECT(piece.bytes > 0 && piece.bytes <= OS_RESIDENT_MAX && piece.bytes % SLICE_BYTES == 0);
+        EXPECT(piece.bytes > 0 && piece.bytes <= RESERVE_PIECE_MAX && piece.bytes % SLICE_BYTES == 0);
         uint32_t first = slice_of(piece.address);
         size_t slices = piece.bytes >> SLICE_SHIFT;
         EXPECT_EQ(first / HUGE_SLICES, (first + slices - 1) / HUGE_SLICES);
@@ -40,7 +42,7 @@ static size_t provide(bool huge)
         const uint64_t *word = piece.address;
         for (size_t i = 0; i < piece.bytes / 8; i += 512)
             EXPECT_EQ(word[i], 0);
-        os_make_resident(piece.address, piece.bytes);
+        touch_piece(&piece);
         bytes += piece.bytes;
         EXPECT(bytes <= bound());
     }
@@ -100,7 +102,7 @@ static void what_is_ready_is_hit(bool huge)
     struct reserve_counts after = reserve_counts();
     EXPECT_EQ(after.hit_bytes - ready.hit_bytes, ready.reserve_bytes);
     /* What the program was about to touch when it was overtaken: less than a huge page. */
-    EXPECT(after.miss_bytes - ready.miss_bytes <= OS_RESIDENT_MAX);
+    EXPECT(after.miss_bytes - ready.miss_bytes <= RESERVE_PIECE_MAX);
 }
 
 static void target_grows_with_misses_up_to_the_bound(void)
@@ -155,6 +157,28 @@ static void used_memory_is_not_provided_for(void)
     }
 }
 
+/* Where a dense stretch ends against one for large blocks, the free span behind the border is not the program's next. */
+static void large_blocks_are_not_provided_for(void)
+{
+    struct arena *dense = &arena[span_dense], *large = &arena[span_large];
+    uint32_t first;
+    for (size_t opened = window_opened_bytes(); window_opened_bytes() == opened;)
+        take_one();
+    size_t slices = large->fresh_end - large->fresh_first + 64u;
+    EXPECT(span_take(span_large, slices, 1, &first));
+    span_give(first, slices);
+    bool changed;
+    span_purge(true, &changed);
+    while (dense->fresh_first < dense->fresh_end)
+        take_one();
+    if (arena_of(dense->fresh_end) != large)
+        return unit_say("no border between dense and large stretches here\n");
+    struct reserve_piece piece;
+    for (int i = 0; i < 4; i++)
+        if (reserve_next(true, &piece))
+            EXPECT(arena_of(slice_of(piece.address)) == dense);
+}
+
 static uint64_t *counted;
 static _Atomic bool done;
 
@@ -175,7 +199,7 @@ static void touching_leaves_content_alone(void)
     uint64_t last[8] = {0};
     while (!atomic_load(&done)) {
         for (size_t page = 0; page < 8; page++) {
-            os_make_resident(counted + page * 512, os_page_bytes);
+            os_touch(counted + page * 512);
             uint64_t now = *(volatile uint64_t *)(counted + page * 512);
             EXPECT(now >= last[page]);
             last[page] = now;
@@ -201,6 +225,7 @@ int main(void)
     what_is_ready_is_hit(true);
     unused_reserve_is_given_back();
     used_memory_is_not_provided_for();
+    large_blocks_are_not_provided_for();
     touching_leaves_content_alone();
     return 0;
 }

@@ -106,6 +106,24 @@ static void a_refill_steals_before_it_grows(unsigned c)
     munmap(held, blocks * sizeof *held);
 }
 
+/* What a sweep brought is on a list, or posted, whatever happens to the refill that swept: here its thread finds itself
+ * on another cid at the next section. */
+static void a_swept_superblock_is_not_lost(unsigned c)
+{
+    struct heap *h = test_heap_new(true), *other = test_heap_new(true);
+    struct superblock *s = test_superblock_new(c);
+    test_carve_all(s);
+    superblock_set_owner(s, other);
+    heap_post(other, s);
+    other->pulse = other->refills; /* as a first look would leave it */
+    other->pulse_since_ns = 1;
+    lock_take(&h->lock);
+    EXPECT_EQ(heap_refill(h, c), refill_moved); /* no cid is h's */
+    lock_release(&h->lock);
+    EXPECT(superblock_owner(s) == h);
+    expect_heaps_sound();
+}
+
 /* ---- exchanges: only where sections are ---- */
 
 static struct heap *bound_to_far_slot(void)
@@ -228,6 +246,7 @@ int main(void)
     a_refill_steals_before_it_grows(size_class_of(960));
     a_refill_steals_before_it_grows(size_class_of(7000));
     if (sync_mode == sync_rcs) {
+        a_swept_superblock_is_not_lost(size_class_of(1500));
         quiet_heaps_are_exchanged();
         a_thread_brings_its_heap_along(size_class_of(640));
         a_thread_brings_its_heap_along(size_class_of(9000));
