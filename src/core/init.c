@@ -8,6 +8,7 @@
 
 #include "core/core.h"
 #include "heap/emergency.h"
+#include "manager/bell.h"
 #include "options/options.h"
 #include "os/os.h"
 
@@ -73,4 +74,5 @@ static __attribute__((constructor(101))) void constructor(void)
 {
     if (core_ready())
         fork_register();
+    bell_note_leader(); /* it is this thread, unless the library was opened by another */
 }
