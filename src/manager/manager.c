@@ -53,10 +53,10 @@ uint64_t manager_cpu_us(void)
 }
 
 /* What forbids it in between stays. */
-static void change_state(enum manager_state from, enum manager_state to)
+static bool change_state(enum manager_state from, enum manager_state to)
 {
     uint32_t seen = from;
-    atomic_compare_exchange_strong(&manager_state, &seen, to);
+    return atomic_compare_exchange_strong(&manager_state, &seen, to);
 }
 
 /* ---- the thread ---- */
@@ -169,7 +169,8 @@ static long start_locked(void)
         return result;
     }
     last_tid = (uint32_t)result;
-    if (atomic_load(&park_depth) != 0) /* by a handler, which does not wait */
+    /* Meanwhile, by a handler, which does not wait: */
+    if (atomic_load(&park_depth) != 0 || atomic_load(&manager_state) == manager_forbidden)
         ask_to_stop();
     return 0;
 }
@@ -236,10 +237,8 @@ COLD void manager_notice_slow(enum manager_state state)
         return;
     uint64_t signals = os_block_signals();
     if (lock_try(&control)) {
-        if (atomic_load(&manager_state) == manager_absent && may_start()) {
-            change_state(manager_absent, manager_busy);
+        if (may_start() && change_state(manager_absent, manager_busy))
             try_start_locked();
-        }
         lock_release(&control);
     }
     os_restore_signals(signals);
