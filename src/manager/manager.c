@@ -38,7 +38,7 @@ static struct lock control = LOCK_FREE;
 static uint64_t signals_before_fork;
 static _Atomic uint32_t tid;            /* of the thread; the kernel clears it when it has left our memory */
 static uint32_t last_tid;               /* of the last one started; 0 once it is known to be gone */
-static _Atomic uint32_t notices;
+static _Atomic uint32_t notices, asked;
 static size_t start_bytes = MANAGER_START_BYTES; /* in use: from here on it is worthwhile */
 static uint32_t starter;                /* thread that started it */
 static _Atomic uint64_t away_until_ns;
@@ -211,11 +211,21 @@ static bool may_start(void)
     return atomic_load(&park_depth) == 0 && atomic_load(&tid) == 0;
 }
 
+/* What is in use may be address space rather than memory: a superblock of large blocks is 4 MiB, with one block in it or
+ * all.  The system is asked once in a while. */
+static bool is_resident(void)
+{
+    const unsigned ask_every = 16;
+    return atomic_fetch_add(&asked, 1) % ask_every == 0 && os_resident_peak_bytes() >= MANAGER_START_BYTES;
+}
+
 /* A forked child has its parent's heap and mostly lives for a moment: it is given time. */
 static bool is_worthwhile(void)
 {
     size_t in_use = span_counts().in_use_bytes;
-    return in_use >= start_bytes || (in_use >= MANAGER_START_BYTES && atomic_fetch_add(&notices, 1) >= 4 * NOTICES_PER_WAKE);
+    bool is_large = in_use >= start_bytes ||
+                    (in_use >= MANAGER_START_BYTES && atomic_fetch_add(&notices, 1) >= 4 * NOTICES_PER_WAKE);
+    return is_large && is_resident();
 }
 
 COLD void manager_notice_slow(enum manager_state state)

@@ -69,6 +69,12 @@ unsigned os_cpu_quota_percent(void);
  * child has not got it.  NULL if there can be none.  The descriptor stays open. */
 void *os_shared_page(const char *name, size_t size);
 
+/* RLIMIT_AS; SIZE_MAX: none. */
+size_t os_address_space_limit(void);
+
+/* The most memory the process has had resident so far; 0 if the system does not tell. */
+size_t os_resident_peak_bytes(void);
+
 /* Resident memory of the process in bytes, or 0 if /proc is not to be read. */
 size_t os_resident_bytes(void);
 
