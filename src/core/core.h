@@ -28,6 +28,9 @@ void free_notify(struct superblock *s);
 
 /* ---- initialisation and fork (init.c, fork.c) ---- */
 
+/* The largest block of a superblock in this process. */
+extern size_t class_bytes_most;
+
 /* True once the heap can be used; the first caller initialises it.  False if there is no memory at all. */
 bool core_ready(void);
 /* Registers the fork handlers; libc must be up. */

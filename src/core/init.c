@@ -8,12 +8,19 @@
 
 #include "core/core.h"
 #include "heap/emergency.h"
+#include "manager/bell.h"
 #include "options/options.h"
 #include "os/os.h"
 
 enum { state_untouched, state_ready, state_failed };
 static _Atomic uint32_t state;
 static struct lock start_lock = LOCK_FREE;
+
+/* Superblocks of the largest classes are 4 MiB each: in a small address space a few of them, most of them empty, would be a
+ * good part of it.  Their blocks are spans then. */
+#define SMALL_ADDRESS_SPACE ((size_t)1 << 30)
+#define CLASS_BYTES_MOST_THERE ((size_t)32 << 10)
+size_t class_bytes_most = CLASS_BYTES_MAX;
 
 /* Set while the thread is inside a slow path, so that a signal handler's malloc knows not to wait for locks. */
 THREAD_LOCAL bool in_slow_path;
@@ -38,6 +45,8 @@ static bool start(void)
 {
     os_init();
     options_read();
+    if (os_address_space_limit() < SMALL_ADDRESS_SPACE)
+        class_bytes_most = CLASS_BYTES_MOST_THERE;
     if (!window_start())
         return false;
     rcs_start((enum sync_mode)option_get(option_sync), &empty_heap);
@@ -73,4 +82,5 @@ static __attribute__((constructor(101))) void constructor(void)
 {
     if (core_ready())
         fork_register();
+    bell_note_leader(); /* it is this thread, unless the library was opened by another */
 }

@@ -124,7 +124,7 @@ void *allocate(size_t size, size_t alignment, bool *zero)
     unsigned c = alignment <= BLOCK_ALIGNMENT ? (size <= CLASS_BYTES_MAX ? size_class_of(size) : CLASS_COUNT)
                  : alignment <= SLICE_BYTES   ? size_class_of_aligned(size, alignment)
                                               : CLASS_COUNT;
-    if (c < CLASS_COUNT) {
+    if (c < CLASS_COUNT && likely(size_class[c].bytes <= class_bytes_most)) {
         void *block = sync_mode == sync_rcs ? hot_pop(c) : NULL;
         return block != NULL ? block : take_slow(c, alignment);
     }
@@ -155,7 +155,7 @@ NOINLINE void *malloc_slow(size_t c)
 /* Above the small table; or before initialisation, or in a lock mode, any size. */
 void *malloc_medium(size_t size)
 {
-    if (likely(hot.small_limit != 0 && size <= CLASS_BYTES_MAX))
+    if (likely(hot.small_limit != 0 && size <= class_bytes_most))
         return hot_take(size_class_of(size));
     bool zero;
     return allocate_or_enomem(size, BLOCK_ALIGNMENT, &zero);

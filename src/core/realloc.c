@@ -36,7 +36,7 @@ EXPORT void *realloc(void *p, size_t size)
     }
     if (fits(old.bytes, size))
         return p;
-    if ((old.kind == block_large || old.kind == block_mapping) && size > CLASS_BYTES_MAX && size <= PTRDIFF_MAX &&
+    if ((old.kind == block_large || old.kind == block_mapping) && size > class_bytes_most && size <= PTRDIFF_MAX &&
         slow_enter()) {
         void *moved = large_resize(p, size);
         slow_leave();
@@ -73,7 +73,7 @@ EXPORT void *calloc(size_t count, size_t size)
         errno = ENOMEM;
         return NULL;
     }
-    if (likely(bytes <= CLASS_BYTES_MAX)) {
+    if (likely(bytes <= class_bytes_most)) {
         void *block = sutler_malloc(bytes);
         return likely(block != NULL) ? memset(block, 0, bytes) : NULL;
     }

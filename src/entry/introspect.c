@@ -32,7 +32,7 @@ static size_t good_size(size_t size, size_t alignment)
     unsigned c = alignment <= BLOCK_ALIGNMENT && size <= CLASS_BYTES_MAX ? size_class_of(size)
                  : alignment <= SLICE_BYTES                              ? size_class_of_aligned(size, alignment)
                                                                          : CLASS_COUNT;
-    if (c < CLASS_COUNT)
+    if (c < CLASS_COUNT && size_class[c].bytes <= class_bytes_most)
         return size_class[c].bytes;
     size_t bytes = align_up(size, size < MAPPING_BYTES_MIN ? SLICE_BYTES : 4096);
     return bytes < size ? 0 : bytes;

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "manager/manager.h"
 
+#include <errno.h>
+
 #include "base/bits.h"
 #include "heap/large.h"
 #include "heap/purge.h"
 #include "heap/span.h"
+#include "manager/bell.h"
 #include "manager/clone.h"
 #include "manager/jobs.h"
 #include "manager/notice.h"
+#include "manager/place.h"
 #include "manager/report.h"
 #include "options/options.h"
 #include "os/os.h"
@@ -16,6 +20,9 @@
 
 /* Slow paths between two wakes: a wake costs the program as much as five page faults. */
 #define NOTICES_PER_WAKE 256u
+/* How often, while awake, it looks whether it is in the program's way; and how long it stays away then. */
+#define PLACE_LOOK_NS 500000000ull
+#define AWAY_NS 1000000000ull
 #define STACK_BYTES (256ul << 10)
 /* Below the thread pointer lie the static thread-local variables of every library, above it libc's thread structure
  * with errno, the stack protector's canary and the rseq area: room enough for all of them. */
@@ -31,9 +38,10 @@ static struct lock control = LOCK_FREE;
 static uint64_t signals_before_fork;
 static _Atomic uint32_t tid;            /* of the thread; the kernel clears it when it has left our memory */
 static uint32_t last_tid;               /* of the last one started; 0 once it is known to be gone */
-static _Atomic uint32_t bell;           /* counts wakes */
-static _Atomic uint32_t notices;
+static _Atomic uint32_t notices, asked;
 static size_t start_bytes = MANAGER_START_BYTES; /* in use: from here on it is worthwhile */
+static uint32_t starter;                /* thread that started it */
+static _Atomic uint64_t away_until_ns;
 static _Atomic bool stop;
 static _Atomic unsigned park_depth;
 static _Atomic uint64_t cpu_us;
@@ -45,52 +53,44 @@ uint64_t manager_cpu_us(void)
 }
 
 /* What forbids it in between stays. */
-static void change_state(enum manager_state from, enum manager_state to)
+static bool change_state(enum manager_state from, enum manager_state to)
 {
     uint32_t seen = from;
-    atomic_compare_exchange_strong(&manager_state, &seen, to);
+    return atomic_compare_exchange_strong(&manager_state, &seen, to);
 }
 
 /* ---- the thread ---- */
 
 static void sleep_until(uint64_t when_ns)
 {
-    uint32_t heard = atomic_load(&bell);
+    uint32_t heard = bell_count();
     if (atomic_load(&stop) || atomic_load(&heap_demand) != demand_none)
         return;
-    if (when_ns == UINT64_MAX) {
-        change_state(manager_busy, manager_asleep);
-        /* A process whose last program thread left by a raw exit would stay for ever: look now and once in a while. */
-        const uint64_t look_every_ns = 60000000000ull;
-        while (atomic_load(&bell) == heard && !atomic_load(&stop)) {
-            int status;
-            if (os_is_alone(&status))
-                os_thread_exit(status);
-            os_futex_wait_for(&bell, heard, look_every_ns);
-        }
-        change_state(manager_asleep, manager_busy);
-        return;
-    }
-    uint64_t now = os_now_ns();
-    if (when_ns > now)
-        os_futex_wait_for(&bell, heard, when_ns - now);
+    if (when_ns != UINT64_MAX)
+        return bell_sleep(heard, when_ns);
+    change_state(manager_busy, manager_asleep);
+    bell_sleep_long(heard);
+    change_state(manager_asleep, manager_busy);
 }
 
-static void run(void)
+/* There is no processor to spare at present: its slow paths look again, once in a while. */
+static void go_away(void)
 {
-    /* Sharing the program's file descriptors would be seen: numbers taken that it expects, files kept open. */
-    if (!os_thread_settle("sutler-manager"))
-        return manager_forbid();
-    if (option_get(option_manager) != manager_on && os_cpu_quota_percent() < 200)
-        return manager_forbid(); /* its time would be the program's */
-    provision_start();
-    lock_take(&purge_lock); /* no fork in the middle: the child would have the page */
-    report_open();
-    lock_release(&purge_lock);
-    atomic_store(&mapping_is_helped, true);
-    uint64_t next = UINT64_MAX;
+    atomic_store(&away_until_ns, os_now_ns() + AWAY_NS);
+    change_state(manager_busy, manager_away);
+}
+
+/* Until it is to stop, or in the way. */
+static void work(void)
+{
+    uint64_t next = UINT64_MAX, look_ns = 0;
     while (!atomic_load(&stop)) {
         uint64_t now = os_now_ns();
+        if (now >= look_ns) {
+            look_ns = now + PLACE_LOOK_NS;
+            if (!place_is_spare(starter))
+                return go_away();
+        }
         if (next == UINT64_MAX)
             jobs_rouse(job_on_clock, now);
         if (atomic_exchange(&heap_demand, demand_none) != demand_none)
@@ -99,6 +99,21 @@ static void run(void)
         atomic_store_explicit(&cpu_us, os_thread_cpu_us(), memory_order_relaxed);
         sleep_until(next);
     }
+}
+
+static void run(void)
+{
+    /* Sharing the program's file descriptors would be seen: numbers taken that it expects, files kept open. */
+    if (!os_thread_settle("sutler-manager"))
+        return manager_forbid();
+    if (!place_is_spare(starter))
+        return go_away();
+    provision_start();
+    lock_take(&purge_lock); /* no fork in the middle: the child would have the page */
+    report_open();
+    lock_release(&purge_lock);
+    atomic_store(&mapping_is_helped, true);
+    work();
     atomic_store(&mapping_is_helped, false);
     unmap_run(0);
     report_close();
@@ -114,7 +129,7 @@ static bool thread_block_covers(ptrdiff_t offset)
     return offset >= -(ptrdiff_t)THREAD_BLOCK_HALF && offset + CACHE_LINE <= (ptrdiff_t)THREAD_BLOCK_HALF;
 }
 
-static bool is_wanted(void)
+static bool is_wanted_ever(void)
 {
     if (sync_mode == sync_rcs && !(thread_block_covers(hot.rseq) && thread_block_covers(hot.cid)))
         return false;
@@ -122,43 +137,56 @@ static bool is_wanted(void)
         return false;
     if (option_get(option_manager) == manager_on)
         return true;
-    /* In doubt (an emulator or debugger without rseq, one cpu, privileges that could be dropped unseen): not. */
+    /* In doubt (an emulator or debugger without rseq, privileges that could be dropped unseen): not. */
     bool sees_credentials = &manager_sees_credentials != NULL;
-    return sync_mode == sync_rcs && os_cpus_allowed() >= 2 && (sees_credentials || !os_is_privileged());
-}
-
-static void ring(void)
-{
-    atomic_fetch_add(&bell, 1);
-    os_futex_wake_one(&bell);
+    return sync_mode == sync_rcs && (sees_credentials || !os_is_privileged());
 }
 
 static void ask_to_stop(void)
 {
     atomic_store(&stop, true);
-    ring();
+    bell_ring();
 }
 
-static bool start_locked(void)
+/* Returns 0 or -errno. */
+static long start_locked(void)
 {
     if (block == NULL)
         block = os_map(STACK_BYTES + 2 * THREAD_BLOCK_HALF);
     if (block == NULL)
-        return false;
+        return -ENOMEM;
     char *thread_pointer = block + STACK_BYTES + THREAD_BLOCK_HALF;
     os_thread_block_prepare(thread_pointer);
     if (sync_mode == sync_rcs)
         *(uint32_t *)(thread_pointer + hot.cid) = slot_nobody;
+    bell_note_leader();
+    starter = os_thread_id();
     atomic_store(&stop, false);
     atomic_store(&tid, 1); /* until the kernel writes it */
     long result = clone_thread(run, block + STACK_BYTES, thread_pointer, &tid);
-    if (result < 0)
+    if (result < 0) {
         atomic_store(&tid, 0);
-    else
-        last_tid = (uint32_t)result;
-    if (result > 0 && atomic_load(&park_depth) != 0) /* by a handler, which does not wait */
+        return result;
+    }
+    last_tid = (uint32_t)result;
+    /* Meanwhile, by a handler, which does not wait: */
+    if (atomic_load(&park_depth) != 0 || atomic_load(&manager_state) == manager_forbidden)
         ask_to_stop();
-    return result > 0;
+    return 0;
+}
+
+/* The state is busy until it is known whether there can be one. */
+static void try_start_locked(void)
+{
+    if (!is_wanted_ever())
+        return manager_forbid();
+    if (!place_may_be_spare())
+        return go_away();
+    long error = start_locked();
+    if (error == -EAGAIN || error == -ENOMEM) /* no process more for this user, no memory: not now */
+        go_away();
+    else if (error != 0)
+        manager_forbid();
 }
 
 static void stop_locked(void)
@@ -183,12 +211,21 @@ static bool may_start(void)
     return atomic_load(&park_depth) == 0 && atomic_load(&tid) == 0;
 }
 
+/* What is in use may be address space rather than memory: a superblock of large blocks is 4 MiB, with one block in it or
+ * all.  The system is asked once in a while. */
+static bool is_resident(void)
+{
+    const unsigned ask_every = 16;
+    return atomic_fetch_add(&asked, 1) % ask_every == 0 && os_resident_peak_bytes() >= MANAGER_START_BYTES;
+}
+
 /* A forked child has its parent's heap and mostly lives for a moment: it is given time. */
 static bool is_worthwhile(void)
 {
     size_t in_use = span_counts().in_use_bytes;
-    return in_use >= start_bytes ||
-           (in_use >= MANAGER_START_BYTES && atomic_fetch_add(&notices, 1) >= 4 * NOTICES_PER_WAKE);
+    bool is_large = in_use >= start_bytes ||
+                    (in_use >= MANAGER_START_BYTES && atomic_fetch_add(&notices, 1) >= 4 * NOTICES_PER_WAKE);
+    return is_large && is_resident();
 }
 
 COLD void manager_notice_slow(enum manager_state state)
@@ -197,18 +234,21 @@ COLD void manager_notice_slow(enum manager_state state)
         uint32_t raised = demand_raised;
         bool is_told = atomic_compare_exchange_strong(&heap_demand, &raised, demand_told);
         if (is_told || (state == manager_asleep && atomic_fetch_add(&notices, 1) % NOTICES_PER_WAKE == 0))
-            ring();
+            bell_ring();
         return;
+    }
+    if (state == manager_away) {
+        if (atomic_fetch_add(&notices, 1) % NOTICES_PER_WAKE != 0 || os_now_ns() < atomic_load(&away_until_ns))
+            return;
+        change_state(manager_away, manager_absent);
+        state = manager_absent;
     }
     if (state != manager_absent || !is_worthwhile() || !may_start())
         return;
     uint64_t signals = os_block_signals();
     if (lock_try(&control)) {
-        if (atomic_load(&manager_state) == manager_absent && may_start()) {
-            change_state(manager_absent, manager_busy);
-            if (!is_wanted() || !start_locked())
-                manager_forbid();
-        }
+        if (may_start() && change_state(manager_absent, manager_busy))
+            try_start_locked();
         lock_release(&control);
     }
     os_restore_signals(signals);
@@ -263,12 +303,14 @@ void manager_fork_parent(void)
 void manager_fork_child(void)
 {
     manager_forget();
+    bell_note_leader();
     os_restore_signals(signals_before_fork);
 }
 
 void manager_forget(void)
 {
     lock_reset(&purge_lock);
+    bell_forget_leader();
     report_forget();
     atomic_store(&mapping_is_helped, false);
     start_bytes = span_counts().in_use_bytes + MANAGER_START_BYTES;
@@ -276,7 +318,7 @@ void manager_forget(void)
     atomic_store(&tid, 0);
     last_tid = 0;
     uint32_t state = atomic_load(&manager_state);
-    if (state == manager_busy || state == manager_asleep)
+    if (state != manager_forbidden)
         atomic_store(&manager_state, manager_absent);
     lock_reset(&control);
 }

@@ -25,6 +25,7 @@ enum manager_state {
     manager_absent,    /* may be started */
     manager_busy,      /* running, or about to look for work */
     manager_asleep,    /* until woken */
+    manager_away,      /* none for a while: no processor is spare */
     manager_forbidden, /* it cannot or must not run in this process */
 };
 

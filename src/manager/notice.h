@@ -17,7 +17,7 @@ static inline void manager_notice(void)
     enum manager_state state = atomic_load_explicit(&manager_state, memory_order_relaxed);
     bool is_due = state != manager_busy ||
                   atomic_load_explicit(&heap_demand, memory_order_relaxed) == demand_raised;
-    if (unlikely(is_due && state <= manager_asleep))
+    if (unlikely(is_due && state <= manager_away))
         manager_notice_slow(state);
 }
 

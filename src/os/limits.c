@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the process's control groups (version 2; for memory also version 1) and the machine leave it.  Read from files
+ * What the process's control groups (of version 2 and version 1) and the machine leave it.  Read from files
  * each time; a file that cannot be read is no limit.
  */
 #include <fcntl.h>
@@ -183,20 +183,47 @@ unsigned os_memory_stall_percent(void)
     return percent == SIZE_MAX ? 0 : (unsigned)percent;
 }
 
-unsigned os_cpu_quota_percent(void)
+/* ---- cpu time ---- */
+
+static size_t percent_of(size_t quota, size_t period)
+{
+    return quota == SIZE_MAX || period == SIZE_MAX || period == 0 ? UINT32_MAX : quota * 100 / period;
+}
+
+static size_t quota_2(struct group *g)
+{
+    char text[64];
+    const char *at = group_read(g, "/cpu.max", text, sizeof text); /* "QUOTA PERIOD" or "max PERIOD" */
+    size_t quota = number(at);
+    while (*at != ' ' && *at != '\0')
+        at++;
+    return percent_of(quota, number(at));
+}
+
+static size_t quota_1(struct group *g)
+{
+    char text[64];
+    size_t quota = number(group_read(g, "/cpu.cfs_quota_us", text, sizeof text)); /* -1: none */
+    return percent_of(quota, number(group_read(g, "/cpu.cfs_period_us", text, sizeof text)));
+}
+
+static size_t groups_quota(const struct version *v, size_t (*quota)(struct group *g))
 {
     size_t percent = UINT32_MAX;
     struct group g;
-    group_own(&g, &version_2);
-    do {
-        char text[64];
-        const char *at = group_read(&g, "/cpu.max", text, sizeof text); /* "QUOTA PERIOD" or "max PERIOD" */
-        size_t quota = number(at);
-        while (*at != ' ' && *at != '\0')
-            at++;
-        size_t period = number(at);
-        if (quota != SIZE_MAX && period != SIZE_MAX && period != 0)
-            percent = min_size(percent, quota * 100 / period);
-    } while (group_up(&g));
-    return (unsigned)percent;
+    group_own(&g, v);
+    do
+        percent = min_size(percent, quota(&g));
+    while (group_up(&g));
+    return percent;
+}
+
+unsigned os_cpu_quota_percent(void)
+{
+    /* Two controllers of version 1 are mostly mounted as one, under both names. */
+    static const struct version alone = {.row = ":cpu:", .root = "/sys/fs/cgroup/cpu"};
+    static const struct version both = {.row = ":cpu,cpuacct:", .root = "/sys/fs/cgroup/cpu"};
+    size_t percent = groups_quota(&version_2, quota_2);
+    percent = min_size(percent, groups_quota(&alone, quota_1));
+    return (unsigned)min_size(percent, groups_quota(&both, quota_1));
 }

@@ -69,6 +69,12 @@ unsigned os_cpu_quota_percent(void);
  * child has not got it.  NULL if there can be none.  The descriptor stays open. */
 void *os_shared_page(const char *name, size_t size);
 
+/* RLIMIT_AS; SIZE_MAX: none. */
+size_t os_address_space_limit(void);
+
+/* The most memory the process has had resident so far; 0 if the system does not tell. */
+size_t os_resident_peak_bytes(void);
+
 /* Resident memory of the process in bytes, or 0 if /proc is not to be read. */
 size_t os_resident_bytes(void);
 
@@ -81,6 +87,10 @@ void os_futex_wake_one(_Atomic uint32_t *word);
 void os_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 /* For a word the kernel clears when a thread ends. */
 void os_futex_wait_shared(_Atomic uint32_t *word, uint32_t expected);
+/* Sleeps while neither word changes, the second one cleared by the kernel; for at most `timeout_ns` from now.  False if
+ * the system cannot. */
+bool os_futex_wait_either(_Atomic uint32_t *word, uint32_t expected, _Atomic uint32_t *cleared, uint32_t until,
+                          uint64_t timeout_ns);
 
 /* ---- threads and cpus ---- */
 
@@ -97,8 +107,10 @@ void os_prefer_node(unsigned node);
 
 void os_yield(void);
 
-/* How many cpus the caller may run on. */
-unsigned os_cpus_allowed(void);
+/* How many cpus a thread may run on; 0: the caller.  0 if there is no such thread in this process (any more). */
+unsigned os_cpus_allowed(uint32_t tid);
+/* The caller's thread id. */
+uint32_t os_thread_id(void);
 
 /* A thread made by a raw clone: fills in what code of libc expects to find at its thread pointer; names it, gives it an
  * empty file descriptor table of its own (false if it cannot: it must not open files then) and has it work in no
@@ -109,6 +121,11 @@ bool os_thread_settle(const char *name);
 void os_thread_wait_gone(uint32_t tid);
 /* Cpu time of the calling thread. */
 uint64_t os_thread_cpu_us(void);
+/* The word that is the process's first thread's id until that thread ends, when the kernel clears it and wakes one who
+ * waits for it; only that thread can ask.  NULL if the caller is another, or the system does not tell. */
+_Atomic uint32_t *os_leader_word(void);
+/* True if a seccomp filter is known to be installed, or nobody knows. */
+bool os_is_filtered(void);
 /* True if the process's first thread has ended, with *status, and nobody but the caller is left. */
 bool os_is_alone(int *status);
 /* Ends the calling thread; the status of a process's last thread is the process's. */

@@ -11,6 +11,9 @@
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
 
 #include "base/bits.h"
 #include "os/os.h"
@@ -61,10 +64,18 @@ void os_yield(void)
     sys_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 }
 
-unsigned os_cpus_allowed(void)
+static bool is_ours(uint32_t tid)
+{
+    long pid = sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    return sys_call(SYS_tgkill, pid, (long)tid, 0, 0, 0, 0) == 0;
+}
+
+unsigned os_cpus_allowed(uint32_t tid)
 {
     unsigned long mask[128] = {0}; /* 8,192 cpus; on whatever stack a signal handler that allocates may have */
-    long bytes = sys_call(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
+    if (tid != 0 && !is_ours(tid))
+        return 0;
+    long bytes = sys_call(SYS_sched_getaffinity, (long)tid, sizeof mask, (long)mask, 0, 0, 0);
     unsigned cpus = 0;
     for (long i = 0; i < bytes / (long)sizeof mask[0]; i++)
         cpus += (unsigned)__builtin_popcountl(mask[i]);
@@ -75,6 +86,20 @@ void os_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeo
 {
     struct timespec timeout = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
     sys_call(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, expected, (long)&timeout, 0, 0);
+}
+
+bool os_futex_wait_either(_Atomic uint32_t *word, uint32_t expected, _Atomic uint32_t *cleared, uint32_t until,
+                          uint64_t timeout_ns)
+{
+    const uint32_t size_32 = 2, private = FUTEX_PRIVATE_FLAG; /* the kernel wakes the other one as a shared one */
+    struct {
+        uint64_t value, address;
+        uint32_t flags, reserved;
+    } waiter[] = {{expected, (uintptr_t)word, size_32 | private, 0}, {until, (uintptr_t)cleared, size_32, 0}};
+    uint64_t end_ns = os_now_ns() + timeout_ns;
+    struct timespec end = {(time_t)(end_ns / 1000000000u), (long)(end_ns % 1000000000u)};
+    long result = sys_call(SYS_futex_waitv, (long)waiter, 2, 0, (long)&end, CLOCK_MONOTONIC, 0);
+    return !sys_failed(result) || result == -EAGAIN || result == -EINTR || result == -ETIMEDOUT;
 }
 
 void os_futex_wait_shared(_Atomic uint32_t *word, uint32_t expected)
@@ -125,8 +150,7 @@ void os_thread_wait_gone(uint32_t tid)
     /* A debugger that looks at the thread can keep it there: not for ever. */
     const uint64_t moment_ns = 100000;
     static _Atomic uint32_t never;
-    long pid = sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-    for (int i = 0; i < 10000 && sys_call(SYS_tgkill, pid, (long)tid, 0, 0, 0, 0) == 0; i++)
+    for (int i = 0; i < 10000 && is_ours(tid); i++)
         os_futex_wait_for(&never, 0, moment_ns);
 }
 
@@ -135,6 +159,26 @@ uint64_t os_thread_cpu_us(void)
     struct timespec used = {0};
     sys_call(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (long)&used, 0, 0, 0, 0);
     return (uint64_t)used.tv_sec * 1000000u + (uint64_t)used.tv_nsec / 1000u;
+}
+
+uint32_t os_thread_id(void)
+{
+    return (uint32_t)sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
+}
+
+_Atomic uint32_t *os_leader_word(void)
+{
+    _Atomic uint32_t *word = NULL;
+    uint32_t own = os_thread_id();
+    if (own != (uint32_t)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0) ||
+        sys_failed(sys_call(SYS_prctl, PR_GET_TID_ADDRESS, (long)&word, 0, 0, 0, 0)) || word == NULL)
+        return NULL;
+    return *word == own ? word : NULL;
+}
+
+bool os_is_filtered(void)
+{
+    return sys_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != 0;
 }
 
 static const char *skip_fields(const char *at, int count)

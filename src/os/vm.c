@@ -4,6 +4,7 @@
 #include <linux/mman.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 
 #include "base/bits.h"
@@ -135,6 +136,22 @@ void *os_shared_page(const char *name, size_t size)
     }
     sys_call(SYS_madvise, at, (long)size, MADV_DONTFORK, 0, 0, 0);
     return (void *)at;
+}
+
+size_t os_address_space_limit(void)
+{
+    struct rlimit limit;
+    if (sys_failed(sys_call(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit, 0, 0)))
+        return SIZE_MAX;
+    return limit.rlim_cur == RLIM_INFINITY ? SIZE_MAX : limit.rlim_cur;
+}
+
+size_t os_resident_peak_bytes(void)
+{
+    struct rusage usage;
+    if (sys_failed(sys_call(SYS_getrusage, RUSAGE_SELF, (long)&usage, 0, 0, 0, 0)))
+        return 0;
+    return (size_t)usage.ru_maxrss << 10;
 }
 
 size_t os_resident_bytes(void)

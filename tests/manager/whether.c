@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
  * Whether there is a manager at all: where it is switched off, where the program has one cpu only or a quota below two,
- * where no thread may be made, the program goes on inline and no thread is seen.  Where cpus are taken away while it runs,
- * the program goes on with it.
+ * where no thread may be made, the program goes on inline and no thread is seen.  Where cpus or time are taken away
+ * while it runs it goes, and comes back when they are given back.
  *
  * The quota is asked for in a file system: the test puts one of its own, with the file it wants, where the control groups
  * are mounted (in a mount namespace nobody else sees), so that it needs no control groups.
  */
 #include "watch.h"
+#include <pthread.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -75,6 +76,90 @@ static void squeeze(const int *cpus, int from, int count)
         sched_setaffinity(tasks[i], sizeof set, &set);
 }
 
+/* Works until the manager is there, or not there; a manager that sleeps, or is not there, takes slow paths to look. */
+static void expect_manager(struct rng *rng, bool wanted)
+{
+    for (int i = 0; i < 1000 && (manager_of(getpid()) != 0) != wanted; i++) {
+        hoard_grow(rng, 4 * MIB);
+        if (hoard_bytes > 90 * MIB)
+            hoard_drop(2);
+        sleep_us(10000);
+    }
+    CHECK_MSG((manager_of(getpid()) != 0) == wanted, wanted ? "no manager comes back" : "the manager stays");
+    hoard_check();
+}
+
+/* Everybody is moved onto one cpu, as by `taskset -a` or a cpuset, and back; and again. */
+static void all_squeezed(uint64_t seed)
+{
+    struct rng rng = {seed};
+    int cpus[64], count = proc_cpus(cpus, 64);
+    expect_auto();
+    if (count < 2)
+        SKIP("one cpu");
+    if (manager_try(&rng) == 0)
+        SKIP("no manager is wanted here (a quota?)");
+    for (int i = 0; i < 2; i++) {
+        squeeze(cpus, i, 1);
+        expect_manager(&rng, false);
+        manager_never(&rng, 1);
+        squeeze(cpus, 0, count);
+        expect_manager(&rng, true);
+    }
+    uses_the_heap(&rng);
+}
+
+/* Only the program's thread is, as by `taskset -p` or itself. */
+static void pinned_while_running(uint64_t seed)
+{
+    struct rng rng = {seed};
+    int cpus[64], count = proc_cpus(cpus, 64);
+    expect_auto();
+    if (count < 2)
+        SKIP("one cpu");
+    if (manager_try(&rng) == 0)
+        SKIP("no manager is wanted here (a quota?)");
+    proc_pin_tid(0, cpus[0]);
+    expect_manager(&rng, false);
+    squeeze(cpus, 0, count);
+    expect_manager(&rng, true);
+}
+
+/* It was on one cpu from its start and is let go. */
+static void one_cpu_at_first(uint64_t seed)
+{
+    struct rng rng = {seed};
+    int cpus[64], count = proc_cpus(cpus, 64);
+    expect_auto();
+    if (count < 2)
+        SKIP("one cpu");
+    proc_pin_tid(0, cpus[0]);
+    manager_never(&rng, 1);
+    squeeze(cpus, 0, count);
+    expect_manager(&rng, true);
+}
+
+static void *pinned_growth(void *rng)
+{
+    int cpus[64];
+    proc_cpus(cpus, 64);
+    proc_pin_tid(0, cpus[0]);
+    manager_never(rng, 2);
+    return NULL;
+}
+
+/* A pinned thread of a program that is not is no reason to have none for good. */
+static void one_thread_pinned(uint64_t seed)
+{
+    struct rng rng = {seed};
+    pthread_t thread;
+    expect_auto();
+    if (!can_have_one())
+        SKIP("one cpu");
+    CHECK(pthread_create(&thread, NULL, pinned_growth, &rng) == 0 && pthread_join(thread, NULL) == 0);
+    expect_manager(&rng, true);
+}
+
 static void cpus_taken_away(uint64_t seed)
 {
     struct rng rng = {seed};
@@ -92,8 +177,8 @@ static void cpus_taken_away(uint64_t seed)
         hoard_grow(&rng, 5 * MIB);
         hoard_drop(40);
     }
-    CHECK(manager_of(getpid()) != 0);
-    hoard_check();
+    squeeze(cpus, 0, count);
+    expect_manager(&rng, true);
     hoard_drop(0);
 }
 
@@ -229,6 +314,58 @@ static void no_quota(uint64_t seed)
     quota(seed, "max 100000\n", true);
 }
 
+static void quota_changes(uint64_t seed)
+{
+    struct rng rng = {seed};
+    expect_auto();
+    if (!can_have_one())
+        SKIP("one cpu");
+    own_groups();
+    group_write("cpu.max", "max 100000\n");
+    manager_start(&rng);
+    group_write("cpu.max", "100000 100000\n");
+    expect_manager(&rng, false);
+    uses_the_heap(&rng);
+    group_write("cpu.max", "250000 100000\n");
+    expect_manager(&rng, true);
+}
+
+/* The real thing, where the cpu controller belongs to version 1 and we may make a group of our own. */
+static void real_quota_changes(uint64_t seed)
+{
+    struct rng rng = {seed};
+    static char directory[256];
+    char path[300], own[32];
+    expect_auto();
+    if (!can_have_one())
+        SKIP("one cpu");
+    if (manager_try(&rng) == 0)
+        SKIP("no manager is wanted here (a quota?)");
+    snprintf(directory, sizeof directory, GROUPS "/cpu/sutler-test-%d", getpid());
+    if (mkdir(directory, 0755) != 0)
+        SKIP("no cpu group can be made here: errno %d", errno);
+    pid_t child = fork(); /* the group is to be removed whatever happens */
+    CHECK(child >= 0);
+    if (child == 0) {
+        test_watchdog(40);
+        snprintf(own, sizeof own, "%d", getpid());
+        snprintf(path, sizeof path, "%s/cgroup.procs", directory);
+        write_file(path, own);
+        snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", directory);
+        manager_start(&rng);
+        write_file(path, "150000");
+        expect_manager(&rng, false);
+        write_file(path, "-1");
+        expect_manager(&rng, true);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child);
+    for (int i = 0; i < 200 && rmdir(directory) != 0; i++)
+        sleep_us(10000);
+    CHECK_MSG(status == 0, "status 0x%x", (unsigned)status);
+}
+
 /* ---- near a limit of memory nothing is made ready ahead ---- */
 
 static size_t provided_under(uint64_t seed, int version, const char *limit)
@@ -296,7 +433,7 @@ static void start_switched_off(uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    test_begin(120);
+    test_begin(240);
     if (argc > 1 && strcmp(argv[1], "--off") == 0) {
         switched_off(1);
         return 0;
@@ -307,10 +444,16 @@ int main(int argc, char **argv)
         {"one_cpu", one_cpu},
         {"child_of_one_cpu", child_of_one_cpu},
         {"cpus_taken_away", cpus_taken_away},
+        {"all_squeezed", all_squeezed},
+        {"pinned_while_running", pinned_while_running},
+        {"one_cpu_at_first", one_cpu_at_first},
+        {"one_thread_pinned", one_thread_pinned},
         {"no_threads_allowed", no_threads_allowed},
         {"quota_below_two", quota_below_two},
         {"quota_of_three", quota_of_three},
         {"no_quota", no_quota},
+        {"quota_changes", quota_changes},
+        {"real_quota_changes", real_quota_changes},
         {"near_the_limit", near_the_limit},
         {"near_the_limit_v1", near_the_limit_v1},
         {"far_from_the_limit", far_from_the_limit},

@@ -46,6 +46,7 @@ byte notify_at[SUPERBLOCKS];
 byte x_remote[SUPERBLOCKS]; /* a word like the local list's, linked from an empty word */
 bit x_armed[SUPERBLOCKS];   /* the ARMED bit of the same machine word: read and written together with it */
 bit uncarved[SUPERBLOCKS];
+bit is_span[SUPERBLOCKS];   /* its memory is among the free spans */
 bit x_in_mail[SUPERBLOCKS];
 byte group[SUPERBLOCKS];    /* list it is on, by free count */
 byte active_of[HEAPS];
@@ -148,7 +149,7 @@ inline give_span(s)
         assert(HOLD(s, 0) == IN_LIST && HOLD(s, 1) == IN_LIST);
         HOLD(s, 0) = NOBODY; HOLD(s, 1) = NOBODY;
         LINK(s, 0) = 0; LINK(s, 1) = 0;
-        word[s] = 0; uncarved[s] = 1; notify_at[s] = NEVER; x_armed[s] = 0
+        word[s] = 0; uncarved[s] = 1; notify_at[s] = NEVER; x_armed[s] = 0; is_span[s] = 1
     }
 }
 
@@ -280,8 +281,8 @@ inline refill(h)
         :: atomic { owner[0] == h && group[0] != UNLISTED && (word[0] != 0 || x_remote[0] != 0) -> s = 0 }
         :: atomic { owner[1] == h && group[1] != UNLISTED && (word[1] != 0 || x_remote[1] != 0) -> s = 1 }
         /* fresh memory: exclusive to whoever takes it from the span lists */
-        :: atomic { owner[0] == NO_HEAP && uncarved[0] -> s = 0; owner[0] = h }
-        :: atomic { owner[1] == NO_HEAP && uncarved[1] -> s = 1; owner[1] = h }
+        :: atomic { is_span[0] -> is_span[0] = 0; s = 0; owner[0] = h }
+        :: atomic { is_span[1] -> is_span[1] = 0; s = 1; owner[1] = h }
         :: else -> s = EMPTY_SUPERBLOCK
         fi;
         if
@@ -608,7 +609,7 @@ inline take_stock(s)
     od;
     assert(n == (HOLD(s, 0) == IN_LIST) + (HOLD(s, 1) == IN_LIST));
     /* it can be found */
-    assert(owner[s] == NO_HEAP -> uncarved[s] : true);
+    assert((owner[s] == NO_HEAP) == is_span[s]);
     if
     :: owner[s] != NO_HEAP && active_of[owner[s]] != s && !x_in_mail[s] ->
         assert(group[s] == COUNT(word[s]));

@@ -1,111 +1,279 @@
 /* SPDX-License-Identifier: MIT
  *
- * Parking the manager: the program asks it to keep still (before fork, setuid, seccomp...), waits until it does, goes on.
+ * Starting, waking and parking the manager, forbidding it for good, and fork: src/manager/manager.c and bell.c.
  *
- * One word {requests, PARKED}. A parker adds one request, wakes the manager and sleeps until it sees PARKED. The manager
- * looks between jobs: with requests it sets PARKED, wakes the parkers and sleeps until the requests are gone, then swaps
- * {0, PARKED} for {0, not parked}. Sleeping is a futex wait: it looks at the word and falls asleep in one step. The
- * manager's jobs take a heap's lock; so do the program's slow paths.
+ * The manager is a thread that works under the purge lock and takes a heap's lock for it; between two pieces of work it
+ * sleeps on a counter, the bell, which whoever wants something increments before he wakes it. When it is told to stop it
+ * ends, and the kernel clears `tid` and wakes who sleeps on that. Two threads of the program each do some of: start it
+ * when there is none (any slow path does), park it and wait, park it from a signal handler that interrupted a slow path
+ * (the heap's lock is held, nobody waits), forbid it while it is parked in either way, fork.
  *
- * Claims: while a parker believes it is parked, the manager touches nothing; nobody sleeps for ever.
+ * Claims: after a park that waited, and until it is resumed, there is no manager; after one that did not, it ends as soon
+ * as it can; once forbidden, and parked by somebody who waited, none runs any more, and none that runs does not end;
+ * fork finds nothing half done; nobody sleeps for ever; and one can be started again afterwards.
  *
  * Broken on purpose:
- *   RESUME_PLAIN  the manager stores {0, not parked} after seeing no request, instead of swapping it in
- *   LOST_WAKE     looking at the word and falling asleep are two steps
- *   HOLDING_LOCK  a thread parks the manager with a heap's lock held
- *   NO_WAIT       a parker goes on as soon as it has asked
+ *   LOST_WAKE      looking at the bell and falling asleep are two steps
+ *   HEARD_LATE     the manager reads the bell after it has looked whether it is to stop
+ *   NO_WAIT        a parker goes on as soon as it has asked
+ *   HANDLER_WAITS  the signal handler waits, with the lock it interrupted held
+ *   NO_RECHECK     who started one does not look afterwards whether it was parked meanwhile
+ *   FORBID_MISSED  who started one does not look afterwards whether it was forbidden meanwhile
+ *   END_STORES     at its end the manager says "absent" whatever was said meanwhile
+ *   FORK_RUNS_ON   fork does not take the purge lock
  */
-byte requests = 0;  /* these two are one machine word */
-bit parked = 0;
-bit touching = 0;
-bit heap_lock = 0;
-bit asleep[3];
-byte finished = 0;
+#define THREADS 2
+#define FREE    0
+
+mtype = { ABSENT, BUSY, ASLEEP, FORBIDDEN };
+
+mtype state = ABSENT;
+byte bell = 0;
+bit sleeps = 0;       /* the manager, on the bell */
+bit stop = 0;
+byte tid = 0;
+bit waits[THREADS];   /* for tid to be cleared */
+byte park_depth = 0;
+byte control = FREE, purge_lock = FREE, heap_lock = FREE;
+byte finished = 0, starts = 0;
+
+bit touching = 0;     /* not part of the program: the heap is half changed */
+byte parked = 0;      /* parkers who waited and have not resumed */
+byte running = 0;
+bit forbidden = 0;
+
+#define lock(l, t)   atomic { (l) == FREE -> l = t + 1 }
+#define unlock(l, t) atomic { assert((l) == t + 1); l = FREE }
+
+/* ---- the manager ---- */
 
 #define MANAGER 2
 
-#define lock(l)   atomic { !(l) -> l = 1 }
-#define unlock(l) atomic { assert(l); l = 0 }
+inline ring()
+{
+    bell++;
+    sleeps = 0
+}
 
-#define WAKE_ALL() atomic { asleep[0] = 0; asleep[1] = 0; asleep[2] = 0 }
+inline change_state(from, to)
+{
+    atomic {
+        if
+        :: state == from -> state = to
+        :: else
+        fi
+    }
+}
 
-/* futex wait: sleeps unless `reason` is gone. Every change of the word that matters is followed by a wake. */
-inline sleep_while(t, reason)
+inline sleep_while_unheard()
 {
 #ifdef LOST_WAKE
     if
-    :: reason -> asleep[t] = 1; !asleep[t]
+    :: bell == heard -> sleeps = 1
     :: else
-    fi
+    fi;
 #else
     if
-    :: atomic { reason -> asleep[t] = 1 }; !asleep[t]
+    :: atomic { bell == heard -> sleeps = 1 }
+    :: bell != heard
+    fi;
+#endif
+end_asleep: /* for ever, if nobody rings */
+    !sleeps
+}
+
+proctype manager()
+{
+    byte heard;
+
+    do
+    :: stop -> break
+    :: !stop ->
+        lock(purge_lock, MANAGER);
+        lock(heap_lock, MANAGER);
+        touching = 1;
+        unlock(heap_lock, MANAGER);
+        touching = 0;
+        unlock(purge_lock, MANAGER);
+#ifdef HEARD_LATE
+        if
+        :: stop -> break
+        :: else
+        fi;
+        heard = bell;
+#else
+        heard = bell;
+        if
+        :: stop -> break
+        :: else
+        fi;
+#endif
+        change_state(BUSY, ASLEEP);
+        do
+        :: bell == heard -> sleep_while_unheard()
+        :: bell != heard -> break
+        od;
+        change_state(ASLEEP, BUSY)
+    od;
+#ifdef END_STORES
+    state = ABSENT;
+#else
+    change_state(BUSY, ABSENT);
+#endif
+    atomic { running--; tid = 0; waits[0] = 0; waits[1] = 0 } /* the kernel */
+}
+
+/* ---- the program ---- */
+
+inline ask_to_stop()
+{
+    stop = 1;
+    ring()
+}
+
+inline start()
+{
+    if
+    :: state == ABSENT && park_depth == 0 && tid == 0 && starts < 2 ->
+        if
+        :: atomic { control == FREE -> control = me + 1 };
+            if
+            :: state == ABSENT && park_depth == 0 && tid == 0 && starts < 2 ->
+                atomic {
+                    if
+                    :: state == ABSENT -> state = BUSY; ok = 1
+                    :: else -> ok = 0
+                    fi
+                };
+                if
+                :: ok ->
+                    stop = 0;
+                    tid = 1;
+                    atomic { running++; starts++; run manager() };
+                    if
+#ifndef NO_RECHECK
+                    :: park_depth != 0 -> ask_to_stop()
+#endif
+#ifndef FORBID_MISSED
+                    :: state == FORBIDDEN -> ask_to_stop()
+#endif
+                    :: else
+                    fi
+                :: else
+                fi
+            :: else
+            fi;
+            unlock(control, me)
+        :: control != FREE
+        fi
     :: else
     fi
-#endif
 }
 
-active proctype manager()
+inline park_and_wait()
 {
-end_idle:
-    do
-    :: requests == 0 && !parked && finished < 2 ->
-        lock(heap_lock);
-        touching = 1;
-        touching = 0;
-        unlock(heap_lock)
-    :: atomic { requests > 0 && !parked -> parked = 1 };
-        WAKE_ALL();
-        do
-        :: sleep_while(MANAGER, requests > 0);
-#ifdef RESUME_PLAIN
-           if
-           :: requests == 0 -> atomic { parked = 0; requests = 0 }; break
-           :: else
-           fi
-#else
-           if
-           :: atomic { requests == 0 -> parked = 0 }; break
-           :: requests > 0
-           fi
-#endif
-        od
-    od
-}
-
-proctype thread(byte me)
-{
-    byte times;
-
-    do
-    :: times < 2 ->
-        times++;
-#ifdef HOLDING_LOCK
-        lock(heap_lock);
-#endif
-        requests++;
-        WAKE_ALL();
+    park_depth++;
+    lock(control, me);
+    if
+    :: tid != 0 ->
+        ask_to_stop();
 #ifndef NO_WAIT
         do
-        :: parked -> break
-        :: else -> sleep_while(me, !parked)
-        od;
+        :: tid == 0 -> break
+        :: tid != 0 ->
+            if
+            :: atomic { tid != 0 -> waits[me] = 1 }; !waits[me]
+            :: tid == 0
+            fi
+        od
 #endif
-        assert(!touching);
-#ifndef HOLDING_LOCK
-        lock(heap_lock);  /* fork takes every lock */
+    :: tid == 0
+    fi;
+    atomic { parked++; assert(running == 0) };
+    unlock(control, me)
+}
+
+inline resume()
+{
+    park_depth--
+}
+
+inline in_handler()
+{
+    lock(heap_lock, me);
+#ifdef HANDLER_WAITS
+    park_and_wait();
+    parked--;
+#else
+    park_depth++;
+    ask_to_stop();
 #endif
-        assert(!touching);
-        unlock(heap_lock);
-        requests--;
-        WAKE_ALL()
-    :: times == 2 -> break
+    if
+    :: true
+    :: atomic { state = FORBIDDEN; forbidden = 1 }
+    fi;
+    resume();
+    unlock(heap_lock, me)
+}
+
+inline fork()
+{
+    lock(control, me);
+#ifndef FORK_RUNS_ON
+    lock(purge_lock, me);
+#endif
+    lock(heap_lock, me);
+    assert(!touching);
+    unlock(heap_lock, me);
+#ifndef FORK_RUNS_ON
+    unlock(purge_lock, me);
+#endif
+    unlock(control, me)
+}
+
+proctype thread(byte me; byte times)
+{
+    bit ok;
+
+    do
+    :: times > 0 ->
+        times--;
+        if
+        :: start()
+        :: park_and_wait();
+            assert(running == 0);
+            if
+            :: true
+            :: atomic { state = FORBIDDEN; forbidden = 1 }; assert(running == 0)
+            fi;
+            assert(running == 0);
+            parked--;
+            resume()
+        :: in_handler()
+        :: fork()
+        fi;
+        ok = 0
+    :: times == 0 -> break
     od;
     finished++
 }
 
+/* There is none while somebody who waited has it parked. */
+active proctype watch()
+{
+end_watch:
+    atomic { parked > 0 && running > 0 -> assert(false) }
+}
+
 init {
-    atomic { run thread(0); run thread(1) };
-    finished == 2;
-    (requests == 0 && !parked && !heap_lock)
+    atomic { run thread(0, 3); run thread(1, 2) };
+    finished == THREADS;
+    (sleeps || running == 0) && heap_lock == FREE; /* it settles */
+    d_step {
+        assert(control == FREE && purge_lock == FREE && park_depth == 0);
+        /* forbidden, none is left; none there, one may be started */
+        assert(!forbidden || state == FORBIDDEN && running == 0);
+        assert(running == 1 || state == ABSENT || state == FORBIDDEN);
+        assert(running == 0 || !stop && (state == ASLEEP))
+    }
 }

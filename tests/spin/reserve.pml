@@ -1,179 +1,275 @@
 /* SPDX-License-Identifier: MIT
  *
- * The reserve: a bounded buffer of spans the manager has prepared, of which the program takes one or misses.
+ * The reserve: pages made ready ahead of the program by touching them, and given back where they were not used.
  *
- * Three spans, two slots. The manager takes a span from the free spans, prepares it and publishes it in an empty slot;
- * when it has been wrong it takes a span back out. Two threads of the program take from the buffer, or on a miss take
- * and prepare a span themselves; they never wait for the manager, which may be killed between any two steps.
+ * A free stretch of slices, one page each. Two threads of the program take slices from its front, write to them, and
+ * give some back. The manager marks the slice ahead of the front as ready under the span lock and touches its page
+ * afterwards, without any lock: by then the slice may be in somebody's hands. Now and then it gives pages back: unused
+ * ones at the fresh end under the lock, those of free spans after taking them out of the bins. Outside the lock it may
+ * stop for ever at any step.
  *
- * Claims: no span has two owners, a span from the reserve is prepared, the buffer holds what its slots can hold, and no
- * span is lost, except the one in the hands of a manager that was killed.
+ * Claims: whatever the program wrote stays; memory said to be zero is; what counts as ready are the free slices marked
+ * so, never more than the bound; the program finishes without the manager.
  *
  * Broken on purpose:
- *   TAKE_PLAIN     the program takes by a load and a store instead of an exchange
- *   DECAY_PLAIN    the manager takes back by a load and a store
- *   PUBLISH_EARLY  a span is published before it is prepared
+ *   TOUCH_CLEARS    making ready stores zeros instead of leaving what is there
+ *   MARK_LATE       the slice is marked as ready after the lock was released
+ *   TAKE_KEEPS_MARK the program takes a slice and leaves the mark on it
+ *   FRESH_UNLOCKED  unused pages of the fresh end are given back after the lock was released
+ *   PURGE_IN_BIN    a free span's pages are given back while it can be taken
+ *   DIRTY_LATE      a slice is free before it is known to hold something
  */
-#define SPANS 3
-#define SLOTS 2
-#define EMPTY 0 /* slots hold span + 1 */
+#define SLICES 3
+#define BOUND  1 /* of the reserve, in slices */
+#define NONE   SLICES
 
-#define AT_FREE    0
-#define AT_MANAGER 1
-#define AT_RESERVE 2
-#define AT_PROGRAM 3
+#define IN_FRESH   0 /* never used, the fresh end */
+#define IN_BIN     1
+#define IN_PROGRAM 2
+#define IN_MANAGER 3 /* taken out to give its page back */
 
-byte slot[SLOTS];
-byte where[SPANS];
-bit prepared[SPANS];
+byte where[SLICES];
+bit warm[SLICES], dirty[SLICES];
+byte page[SLICES]; /* what it holds: 0, or who wrote it */
+byte front = 0, cursor = 0, ready = 0;
+byte span_lock = 0;
+bit stopped = 0;
 byte finished = 0;
-bit killed = 0;
 
-/* From the free spans, under the span lock; EMPTY if there is none. */
-inline take_free(span, holder)
+#define lock(t)   atomic { span_lock == 0 -> span_lock = t + 1 }
+#define unlock(t) atomic { assert(span_lock == t + 1); span_lock = 0 }
+#define is_free(i) (where[i] == IN_FRESH || where[i] == IN_BIN)
+
+/* From the bins or else the fresh end; the span lock is held. */
+inline take(s)
 {
-    atomic {
+    d_step {
+        s = NONE;
+        i = 0;
+        do
+        :: i < SLICES && s == NONE && where[i] == IN_BIN -> s = i
+        :: i < SLICES && !(s == NONE && where[i] == IN_BIN) -> i++
+        :: i == SLICES -> break
+        od;
+        i = 0;
+        do
+        :: i < SLICES && s == NONE && where[i] == IN_FRESH -> s = i
+        :: i < SLICES && !(s == NONE && where[i] == IN_FRESH) -> i++
+        :: i == SLICES -> break
+        od;
+        i = 0;
         if
-        :: where[0] == AT_FREE -> where[0] = holder; span = 1
-        :: where[1] == AT_FREE -> where[1] = holder; span = 2
-        :: where[2] == AT_FREE -> where[2] = holder; span = 3
-        :: else -> span = EMPTY
+        :: s != NONE ->
+            where[s] = IN_PROGRAM;
+            front = s + 1;
+            if
+            :: warm[s] -> ready--
+            :: else
+            fi
+#ifndef TAKE_KEEPS_MARK
+            ;
+            warm[s] = 0
+#endif
+        :: else
         fi
     }
 }
 
-proctype manager()
+proctype program(byte me; byte requests)
 {
-    byte span, i, times;
-
-    {
-        do
-        :: times < 3 ->
-            times++;
-            if
-            :: i = 0
-            :: i = 1
-            fi;
-            if
-            :: slot[i] == EMPTY -> /* only the manager fills slots */
-                take_free(span, AT_MANAGER);
-                if
-                :: span != EMPTY ->
-#ifdef PUBLISH_EARLY
-                    atomic { slot[i] = span; where[span - 1] = AT_RESERVE };
-                    prepared[span - 1] = 1;
-#else
-                    prepared[span - 1] = 1;
-                    atomic { assert(slot[i] == EMPTY); slot[i] = span; where[span - 1] = AT_RESERVE };
-#endif
-                    span = EMPTY
-                :: else
-                fi
-            :: slot[i] != EMPTY -> /* not wanted for long: take it back, if it is still there */
-#ifdef DECAY_PLAIN
-                span = slot[i];
-                slot[i] = EMPTY;
-                if
-                :: span != EMPTY -> where[span - 1] = AT_MANAGER
-                :: else
-                fi;
-#else
-                atomic {
-                    span = slot[i]; slot[i] = EMPTY;
-                    if
-                    :: span != EMPTY -> where[span - 1] = AT_MANAGER
-                    :: else
-                    fi
-                };
-#endif
-                if
-                :: span != EMPTY ->
-                    prepared[span - 1] = 0;
-                    atomic { assert(where[span - 1] == AT_MANAGER); where[span - 1] = AT_FREE };
-                    span = EMPTY
-                :: else
-                fi
-            fi
-        :: times == 3 -> break
-        od
-    } unless { killed };
-    finished++
-}
-
-proctype killer()
-{
-    if
-    :: killed = 1
-    :: true
-    fi
-}
-
-proctype program(byte requests)
-{
-    byte span, i;
+    byte s, i;
 
     do
     :: requests > 0 ->
         requests--;
-        do
-        :: i < SLOTS && span == EMPTY ->
-#ifdef TAKE_PLAIN
-            span = slot[i];
-            atomic {
-                slot[i] = EMPTY;
-#else
-            atomic {
-                span = slot[i];
-                slot[i] = EMPTY;
+        lock(me);
+        take(s);
+        unlock(me);
+        if
+        :: s == NONE
+        :: s != NONE ->
+            assert(dirty[s] || page[s] == 0); /* calloc believes it */
+            page[s] = me + 1;
+            assert(page[s] == me + 1);
+            if
+            :: true -> /* keeps it */
+                page[s] = me + 11
+            :: true -> /* gives it back: it holds something from here on */
+                assert(page[s] == me + 1);
+#ifndef DIRTY_LATE
+                dirty[s] = 1;
 #endif
-                if
-                :: span != EMPTY ->
-                    assert(where[span - 1] == AT_RESERVE && prepared[span - 1]);
-                    where[span - 1] = AT_PROGRAM
-                :: else
-                fi
-            };
-            i++
-        :: else -> break
-        od;
-        if
-        :: span == EMPTY -> /* a miss */
-            take_free(span, AT_PROGRAM);
-            if
-            :: span != EMPTY -> prepared[span - 1] = 1
-            :: else
+                lock(me);
+                where[s] = IN_BIN;
+                unlock(me);
+#ifdef DIRTY_LATE
+                dirty[s] = 1;
+#endif
+                skip
             fi
-        :: else
         fi;
-        if
-        :: span != EMPTY ->
-            atomic { assert(where[span - 1] == AT_PROGRAM && prepared[span - 1]) };
-            if
-            :: true /* keeps it */
-            :: atomic { prepared[span - 1] = 0; where[span - 1] = AT_FREE }
-            fi
-        :: else
-        fi;
-        atomic { span = EMPTY; i = 0 }
+        s = 0
     :: requests == 0 -> break
     od;
     finished++
 }
 
-init {
-    byte i, in_hand;
+#define MANAGER 2
 
-    atomic { run manager(); run program(2); run program(1); run killer() };
-    finished == 3;
+/* What it holds is gone, and not counted any more; the span lock is held. */
+inline note_returned(s)
+{
     d_step {
-        do
-        :: i < SPANS ->
-            in_hand = in_hand + (where[i] == AT_MANAGER);
-            assert(where[i] != AT_RESERVE || slot[0] == i + 1 || slot[1] == i + 1);
-            i++
-        :: else -> break
-        od;
-        assert(in_hand == 0 || (killed && in_hand == 1));
-        assert(slot[0] == EMPTY || slot[0] != slot[1])
+        if
+        :: warm[s] -> ready--; cursor = 0
+        :: else
+        fi;
+        warm[s] = 0; dirty[s] = 0
     }
+}
+
+inline provide()
+{
+    lock(MANAGER);
+    d_step {
+        s = NONE;
+        if
+        :: cursor <= front -> cursor = front + 1 /* what the program is about to touch is left to it */
+        :: else
+        fi;
+        if
+        :: ready < BOUND && cursor < SLICES && is_free(cursor) && !warm[cursor] && !dirty[cursor] ->
+            s = cursor; cursor++
+#ifndef MARK_LATE
+            ;
+            warm[s] = 1; ready++
+#endif
+        :: else
+        fi
+    };
+    unlock(MANAGER);
+    if
+    :: s != NONE ->
+#ifdef MARK_LATE
+        d_step { warm[s] = 1; ready++ };
+#endif
+#ifdef TOUCH_CLEARS
+        page[s] = 0
+#else
+        atomic { page[s] = page[s] | 0 } /* the machine's own atomic "or" */
+#endif
+    :: else
+    fi
+}
+
+inline purge_fresh()
+{
+    lock(MANAGER);
+    d_step {
+        s = NONE; i = 0;
+        do
+        :: i < SLICES && where[i] == IN_FRESH && warm[i] -> s = i; break
+        :: i < SLICES && !(where[i] == IN_FRESH && warm[i]) -> i++
+        :: i == SLICES -> break
+        od;
+        i = 0
+    };
+#ifdef FRESH_UNLOCKED
+    unlock(MANAGER);
+#endif
+    if
+    :: s != NONE ->
+        page[s] = 0;
+        note_returned(s)
+    :: else
+    fi;
+#ifndef FRESH_UNLOCKED
+    unlock(MANAGER)
+#endif
+}
+
+inline purge_span()
+{
+    lock(MANAGER);
+    d_step {
+        s = NONE; i = 0;
+        do
+        :: i < SLICES && where[i] == IN_BIN && (warm[i] || dirty[i]) -> s = i; break
+        :: i < SLICES && !(where[i] == IN_BIN && (warm[i] || dirty[i])) -> i++
+        :: i == SLICES -> break
+        od;
+        i = 0
+#ifndef PURGE_IN_BIN
+        ;
+        if
+        :: s != NONE -> where[s] = IN_MANAGER
+        :: else
+        fi
+#endif
+    };
+    unlock(MANAGER);
+    if
+    :: s != NONE ->
+        page[s] = 0;
+        lock(MANAGER);
+        note_returned(s);
+#ifndef PURGE_IN_BIN
+        where[s] = IN_BIN;
+#endif
+        unlock(MANAGER)
+    :: else
+    fi
+}
+
+proctype manager(byte passes)
+{
+    byte s, i;
+
+    {
+        do
+        :: passes > 0 ->
+            passes--;
+            if
+            :: provide()
+            :: purge_fresh()
+            :: purge_span()
+            fi;
+            s = 0
+        :: passes == 0 -> break
+        od
+    } unless { stopped && span_lock != MANAGER + 1 };
+    finished++
+}
+
+proctype stopper()
+{
+    if
+    :: stopped = 1
+    :: true
+    fi
+}
+
+/* What is kept is kept: page values above 10 are of slices a thread went on using. */
+inline take_stock()
+{
+    n = 0; i = 0;
+    do
+    :: i < SLICES ->
+        n = n + (warm[i] && where[i] != IN_PROGRAM);
+        assert(where[i] != IN_PROGRAM || page[i] > 10);
+        assert(where[i] != IN_PROGRAM || !warm[i]);
+        assert(where[i] == IN_PROGRAM || dirty[i] || page[i] == 0);
+        assert(where[i] != IN_MANAGER || stopped);
+        i++
+    :: else -> break
+    od;
+    assert(n == ready && ready <= BOUND)
+}
+
+init {
+    byte i, n;
+
+    atomic { run program(0, 2); run program(1, 1); run manager(3); run stopper() };
+    finished == 3;
+    d_step { take_stock() }
 }

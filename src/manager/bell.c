@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A manager that has nothing to do sleeps without a timer.  Two things wake it: the program rings, or the process's
+ * first thread ends.  The second matters when it ends by a raw SYS_exit: libc, which does not know of the manager, then
+ * does not end the process, and a process with a thread left stays.  The kernel clears a word when that thread ends (the
+ * one pthread_join waits for) and wakes who sleeps on it; futex_waitv sleeps on both words at once.
+ *
+ * Where the word is not known, or the call is not there or might be filtered, and for a last program thread that was not
+ * the first and leaves by a raw exit, the manager looks once a minute.
+ */
+#include "manager/bell.h"
+
+#include <stdatomic.h>
+
+#include "base/bits.h"
+#include "os/os.h"
+
+#define LOOK_NS 60000000000ull
+#define LOOK_FIRST_NS 1000000ull /* its end is seen a moment after the word was cleared */
+
+static _Atomic uint32_t count;
+static _Atomic(_Atomic uint32_t *) leader; /* its word; NULL: not known */
+
+void bell_ring(void)
+{
+    atomic_fetch_add(&count, 1);
+    os_futex_wake_one(&count);
+}
+
+uint32_t bell_count(void)
+{
+    return atomic_load(&count);
+}
+
+void bell_sleep(uint32_t heard, uint64_t when_ns)
+{
+    uint64_t now = os_now_ns();
+    if (when_ns > now)
+        os_futex_wait_for(&count, heard, when_ns - now);
+}
+
+/* Sleeps on the bell and on the leader's life; false if that cannot be done. */
+static bool sleep_on_both(uint32_t heard)
+{
+    _Atomic uint32_t *word = atomic_load(&leader);
+    uint32_t alive = word == NULL ? 0 : atomic_load(word);
+    return alive != 0 && !os_is_filtered() && os_futex_wait_either(&count, heard, word, alive, LOOK_NS);
+}
+
+void bell_sleep_long(uint32_t heard)
+{
+    _Atomic uint32_t *word = atomic_load(&leader);
+    uint64_t look_ns = word == NULL ? LOOK_NS : LOOK_FIRST_NS;
+    while (atomic_load(&count) == heard) {
+        int status;
+        if (os_is_alone(&status))
+            os_thread_exit(status);
+        if (sleep_on_both(heard))
+            continue;
+        os_futex_wait_for(&count, heard, look_ns);
+        look_ns = min_size(look_ns * 2, LOOK_NS);
+    }
+}
+
+void bell_note_leader(void)
+{
+    if (atomic_load_explicit(&leader, memory_order_relaxed) == NULL)
+        atomic_store(&leader, os_leader_word());
+}
+
+void bell_forget_leader(void)
+{
+    atomic_store(&leader, NULL);
+}
