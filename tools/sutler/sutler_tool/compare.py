@@ -21,7 +21,7 @@ from rich.table import Table
 
 from . import libraries, paths, peers, tables
 from .demo import progress_bar
-from .libraries import GLIBC, Library
+from .libraries import GLIBC, SAME, Library
 from .machine import describe
 from .measure import CSV_COLUMNS, Limits, Run, check_outputs, csv_row, default_memory_limit
 from .paths import ToolError
@@ -29,7 +29,7 @@ from .preload import refusal
 from .rounds import Job, run_rounds
 from .verdict import sentence
 
-BASE, OURS, SAME = "glibc", "sutler", "glibc-again"
+BASE, OURS = "glibc", "sutler"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def contenders(request: Request, say) -> list[Library]:  # type: ignore[no-untyp
         raise ToolError(f"the library does not work here: {why}")
     wanted = [name for name in request.peers if name not in (BASE, OURS)]
     chosen = [GLIBC, ours, *peers.obtain(wanted, say)]
-    return chosen + [Library(SAME)] if request.same else chosen
+    return chosen + [SAME] if request.same else chosen
 
 
 def compare(console: Console, request: Request) -> int:
