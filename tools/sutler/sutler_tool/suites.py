@@ -12,8 +12,9 @@ packages = "real"        a group of data/packages.toml
 [[sweep]]    as program, run once for each of `values`, which stands in @value@; label names the axis
 [[library]]  name, settings, and preload (files) or engine and/or backend (names): a further contender
 [[group]]    name, title, about, base, bases, under: a table of its own for the programs that say group = name: they
-             run under the allocators that `under` lists, each compared with the one `bases` says, else with `base`
-             (default: glibc); with `subject` it is the other way round: the ratios are that one's to each other
+             run under the allocators that `under` lists (@peers@ stands for all peers of the run), each compared with the
+             one `bases` says, else with `base` (default: glibc); with `subject` it is the other way round: the ratios are
+             the subject's to each of the others
 peers, repeats, timeout  defaults of the command line's --peers and of the programs' repeats and timeout
 minutes                  no round is begun that would end after so many minutes (default of --minutes)
 """
@@ -128,7 +129,7 @@ def load(name: str) -> Suite:
         data = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
         raise ToolError(f"{path.name}: {error}") from error
-    groups = {row["name"]: row for row in data.get("group", [])}
+    groups = {row["name"]: _with_peers(row) for row in data.get("group", [])}
     defaults = {key: data[key] for key in ("repeats", "timeout") if key in data}
     entries = [_entry(name, {**defaults, **row}, groups) for row in data.get("program", [])]
     for row in data.get("sweep", []):
@@ -151,7 +152,7 @@ def load(name: str) -> Suite:
         for row in data.get("library", [])
         if not _over_something(row)
     ]
-    known = {"glibc", "sutler", *(row["name"] for row in data.get("library", []))}
+    known = {"glibc", "sutler", *(row["name"] for row in data.get("library", [])), *_every_peer()}
     for row in groups.values():
         named = (*row.get("under", ()), row.get("base", "glibc"), *row.get("bases", {}).values())
         strange = [word for word in (*named, row.get("subject", "sutler")) if word not in known]
@@ -172,6 +173,20 @@ def load(name: str) -> Suite:
         float(data.get("minutes", 0)),
         data,
     )
+
+
+def _every_peer() -> list[str]:
+    from . import peers
+
+    return [name for name in peers.table() if name != "glibc"]
+
+
+def _with_peers(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A group's row with the peers' names in the place of @peers@; those that do not run have no column."""
+    if "under" not in row:
+        return dict(row)
+    under = [name for word in row["under"] for name in (_every_peer() if word == "@peers@" else [word])]
+    return {**row, "under": under}
 
 
 def _placed(word: str) -> str:
