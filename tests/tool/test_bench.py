@@ -158,9 +158,21 @@ def test_of_repeated_runs_the_least_disturbed_counts() -> None:
 
 
 def test_no_round_is_begun_that_would_pass_the_limit() -> None:
-    assert bench.fits(500.0, 0, 60.0), "the first round is always begun"
-    assert bench.fits(20.0, 1, 60.0) and not bench.fits(40.0, 1, 60.0)
-    assert bench.fits(1e9, 7, 0.0), "no limit"
+    budget = bench.Budget(limit_s=60, rounds=5)
+    assert budget.fits(), "the first round is always begun"
+    assert not budget.round_done(1, 25.0, attempts=10, counted=10) and budget.fits()
+    assert not budget.round_done(2, 25.0, attempts=10, counted=10) and not budget.fits()
+    endless = bench.Budget(limit_s=0, rounds=5)
+    assert not endless.round_done(1, 1e9, attempts=30, counted=10) and endless.fits()
+
+
+def test_on_a_busy_machine_repeating_is_given_up_before_rounds_are() -> None:
+    budget = bench.Budget(limit_s=60, rounds=5)
+    assert budget.round_done(1, 24.0, attempts=30, counted=10), "120 s would be needed, 56 s without repeating"
+    assert budget.fits() and budget.left_s(1) == 32.0
+    assert not budget.round_done(2, 8.0, attempts=10, counted=10), "given up once"
+    quiet = bench.Budget(limit_s=60, rounds=5)
+    assert not quiet.round_done(1, 10.0, attempts=11, counted=10), "it fits: a few repeats go on"
 
 
 def test_a_slow_suite_gets_fewer_whole_rounds(console, suite_folder: Path, good_library: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import json
 import shlex
 import sys
 import time
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Callable, Optional, Sequence
@@ -95,9 +96,37 @@ def usable(suite: Suite, only: Sequence[str], say) -> list[Entry]:  # type: igno
     return chosen
 
 
-def fits(spent_s: float, rounds_done: int, limit_s: float) -> bool:
-    """Whether another round like those done ends within the limit (0: none).  The first is always begun."""
-    return not limit_s or not rounds_done or spent_s + spent_s / rounds_done <= limit_s
+@dataclass
+class Budget:
+    """How many rounds fit into a limit (0: none), judged by the last one; the first is always begun.
+
+    On a machine that is busy all the time, disturbed runs are repeated in vain and eat the rounds: where they would not
+    all fit, repeating is given up first, and rounds only when that is not enough.
+    """
+
+    limit_s: float
+    rounds: int
+    spent_s: float = 0.0
+    next_round_s: float = 0.0
+    repeating: bool = True
+
+    def fits(self) -> bool:
+        return not self.limit_s or not self.next_round_s or self.spent_s + self.next_round_s <= self.limit_s
+
+    def left_s(self, done: int) -> float:
+        return self.next_round_s * (self.rounds - done)
+
+    def round_done(self, done: int, took_s: float, attempts: int, counted: int) -> bool:
+        """Takes note of a round; True when from now on disturbed runs are not to be repeated."""
+        self.spent_s += took_s
+        self.next_round_s = took_s
+        if not (self.limit_s and self.repeating and attempts > counted):
+            return False
+        if self.spent_s + self.left_s(done) <= self.limit_s:
+            return False
+        self.repeating = False
+        self.next_round_s = took_s * counted / attempts
+        return True
 
 
 def run_suite(
@@ -113,9 +142,11 @@ def run_suite(
 ) -> int:  # type: ignore[no-untyped-def]
     """All rounds of one suite, or as many as fit into the limit; returns how many those were."""
     memory = default_memory_limit()
+    attempts = [0]
 
     def recorder(entry: Entry):  # type: ignore[no-untyped-def]
         def record(run: Run, library: Library) -> None:
+            attempts[0] += 1
             writer.writerow(csv_row(run, library, entry.job.command, suite.name, entry.name))
             flush()
 
@@ -136,23 +167,29 @@ def run_suite(
         )
         for entry in entries
     ]
-    started, done = time.monotonic(), 0
+    budget, done = Budget(limit_s, rounds), 0
     with progress_bar(console, remaining=True) as progress:
         task = progress.add_task(suite.name, total=sum(min(rounds, e.most_rounds or rounds) for e in entries))
         for turn in range(rounds):
-            if not fits(time.monotonic() - started, done, limit_s):
+            if not budget.fits():
                 break
+            began, before, counted = time.monotonic(), attempts[0], 0
             for entry, loop in loops:
                 if entry.most_rounds and turn >= entry.most_rounds:
                     continue
                 progress.update(task, description=f"{suite.name}: round {turn + 1} of {rounds}, {entry.name}")
-                loop.round(turn)
+                counted += len(loop.round(turn))
                 progress.advance(task)
             done += 1
-            spent = time.monotonic() - started
-            if not console.is_terminal and done < rounds:
-                left = spent / done * (rounds - done)
-                say(f"{suite.name}: round {done} of {rounds} done after {duration(spent)}, about {duration(left)} to go")
+            if budget.round_done(done, time.monotonic() - began, attempts[0] - before, counted):
+                say(f"{suite.name}: something else uses the machine; disturbed runs are no longer repeated, so that rounds fit")
+                for _, loop in loops:
+                    loop.repeats = 0
+            if not console.is_terminal and done < rounds and budget.fits():
+                say(
+                    f"{suite.name}: round {done} of {rounds} done after {duration(budget.spent_s)}, "
+                    f"about {duration(budget.left_s(done))} to go"
+                )
     if done < rounds:
         few = "; with fewer than 5 no difference can be shown" if done < LEAST_ROUNDS else ""
         say(

@@ -192,7 +192,7 @@ def sections(found: Results, suite: str) -> list[Section]:
         row = groups.get(name, {})
         if layout.subject:
             title = f"{row['title']}: medians. {row.get('about', '')}" if row else ""
-            made.append(subject_section(found, f"{suite} {name}" if groups else suite, title, layout))
+            made.append(subject_section(found, name if name == suite else f"{suite} {name}", title, layout))
         else:
             made.append(group_section(found, suite, name, row, layout))
     trouble = trouble_table(found, found.suite(suite))
