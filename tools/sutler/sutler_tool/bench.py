@@ -219,6 +219,7 @@ def bench(
         raise ToolError(f"name a suite: {', '.join(suites.names())} (./sutler bench --list tells more)")
     say = lambda text: console.print(f"sutler: {text}", markup=False, highlight=False, soft_wrap=True)  # noqa: E731
     loaded = [suites.load(name) for name in wanted]
+    peers.named([name for name in peer_names or () if name != "sutler"])  # a name mistyped is told before anything is built
     folder = out or default_folder()
     folder.mkdir(parents=True, exist_ok=True)
     runs_file = folder / RUNS_FILE

@@ -7,6 +7,7 @@ Exit codes: 0 all is well; 1 the thing measured or tested is not; 2 the tool cou
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import List, Optional
@@ -280,7 +281,12 @@ def stats(
     raise typer.Exit(run(console, pid, as_json, watch))
 
 
+def _terminated(number: int, frame: object) -> None:
+    raise KeyboardInterrupt  # a supervisor's TERM ends a measurement as ctrl-C does: whole rows, nothing left running
+
+
 def main() -> None:
+    signal.signal(signal.SIGTERM, _terminated)
     try:
         sys.exit(app(prog_name="sutler", standalone_mode=False) or 0)
     except ToolError as error:

@@ -156,6 +156,8 @@ def _judge_base(runs: Sequence[Run]) -> None:
         return
     first = mine[0] if mine else None
     what = f"{first.status} ({first.detail})" if first else "did not run"
+    advice = {"timeout": "; --timeout gives it longer", "memory-limit": "; --memory gives it more MiB"}
+    what += advice.get(first.status, "") if first else ""
     tail = f"\n{first.stderr_tail.strip()[-800:]}" if first and first.stderr_tail.strip() else ""
     raise ToolError(f"the program does not work by itself, under glibc's malloc: {what}{tail}")
 

@@ -53,6 +53,7 @@ class Layout:
     base: str = BASE
     bases: Mapping[str, str] = None  # type: ignore[assignment]
     twins: Sequence[str] = ()  # the subject with other settings: no rivals of its own
+    mean: bool = True
 
     def pairs(self) -> list[tuple[str, str]]:
         """(numerator, denominator) of each ratio column."""
@@ -100,7 +101,7 @@ def provenance(found: Results, suite: str, programs: Sequence[Program]) -> str:
     disturbed = sum(run.disturbed for program in programs for run in program.runs)
     lines = [
         f"{machine.get('date', '?')}, commit {machine.get('source') or 'unknown'}; {', '.join(word for word in place if word)}.",
-        f"`{shown_command(found.about.get('command', ''))}`; {rounds} rounds"
+        f"`{shown_command(found.about.get('command', ''))}`; {rounds} round{'' if rounds == 1 else 's'}"
         + (f" of {asked} wanted" if rounds < asked else "")
         + (", stopped by the user" if found.about.get("interrupted") else "")
         + f"; {counted} runs count, {repeated} were repeated, {disturbed} disturbed all the same. {noise(programs)}",
@@ -162,7 +163,7 @@ def table(found: Results, layout: Layout, figure: Optional[str] = None, scale: f
         rows.append(row)
         for key in () if figure else program.also:
             rows.append([f"– {key}", *(cell(program, name, key) for name in layout.among)])
-    if len(layout.programs) > 1:
+    if len(layout.programs) > 1 and layout.mean:
         means = [judged(found.mean(layout.programs, one, of, figure), "lower") for one, of in pairs]
         if any(mean != "-" for mean in means):
             last = [judged(Interval(geometric_mean(bests), 0, 0, 1), "lower")] if rivals else []
@@ -191,7 +192,13 @@ def layout_of(found: Results, members: Sequence[Program], row: Mapping[str, Any]
     preload = {name: tuple(more.get("preload", ())) for name, more in found.about.get("libraries", {}).items()}
     twins = [name for name in among if name != subject and preload.get(name) and preload.get(name) == preload.get(subject)]
     return Layout(
-        members, among, subject if subject in among else "", row.get("base", BASE), row.get("bases", {}), twins
+        members,
+        among,
+        subject if subject in among else "",
+        row.get("base", BASE),
+        row.get("bases", {}),
+        twins,
+        bool(row.get("mean", True)),
     )
 
 

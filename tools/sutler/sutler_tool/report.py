@@ -48,14 +48,20 @@ def figure_table(
 
 
 def ratio_table(
-    found: Results, programs: Sequence[Program], figure: Optional[str], title: str, pairs: Sequence[tuple[str, str]]
+    found: Results,
+    programs: Sequence[Program],
+    figure: Optional[str],
+    title: str,
+    pairs: Sequence[tuple[str, str]],
+    mean: bool = True,
 ) -> Table:
     """Ratios with intervals, one column for each pair of allocators, and their geometric mean."""
     rows = [
         [program.name, *(ratio_text(program.ratio(name, of, figure or program.figure)) for name, of in pairs)]
         for program in programs
     ]
-    rows.append(["geometric mean", *(ratio_text(found.mean(programs, name, of, figure)) for name, of in pairs)])
+    if mean:
+        rows.append(["geometric mean", *(ratio_text(found.mean(programs, name, of, figure)) for name, of in pairs)])
     return title, ["program", *(name if of == BASE else f"{name} / {of}" for name, of in pairs)], rows
 
 
@@ -160,7 +166,7 @@ def group_section(found: Results, suite: str, name: str, row: Mapping[str, Any],
     title = row.get("title", name)
     tables = [figure_table(found, members, f"{title}: medians. {row.get('about', '')}", among)]
     if pairs:
-        tables.append(ratio_table(found, members, None, f"{title}: ratio to {layout.base}", pairs))
+        tables.append(ratio_table(found, members, None, f"{title}: ratio to {layout.base}", pairs, layout.mean))
     return Section(tables, cost_tables(found, members, among), suite_plots(f"{suite} {name}", members, layout))
 
 
@@ -177,7 +183,14 @@ def subject_section(found: Results, name: str, title: str, layout: Layout) -> Se
             ("mean", "resident memory averaged over the run (- where too short to sample)"),
         ):
             tables.append(
-                ratio_table(found, members, figure, f"Ratio to {layout.base}: {words} (95 % interval)", pairs)
+                ratio_table(
+                    found,
+                    members,
+                    figure,
+                    f"Ratio to {layout.base}: {words} (95 % interval)",
+                    pairs,
+                    layout.mean or figure is not None,
+                )
             )
     return Section(tables, cost_tables(found, members, among), suite_plots(name, members, layout))
 
@@ -305,6 +318,14 @@ def render(found: Results) -> Path:
     return target
 
 
+def page_height(text: str) -> int:
+    """About how many pixels the page is high, so that its last table is in the picture; what is folded away has none."""
+    open_text = re.sub(r"<details>.*?</details>", "<p></p>", text, flags=re.S)
+    pictures = sum(float(points) * 4 / 3 + 60 for points in re.findall(r'<svg [^>]*?height="([0-9.]+)pt"', open_text))
+    rows, titles = open_text.count("<tr>"), open_text.count("<h3>") + open_text.count("<h2>")
+    return 500 + round(pictures) + 26 * rows + 60 * titles + 60 * text.count("<details>")
+
+
 def screenshot(page: Path, picture: Path, say) -> None:  # type: ignore[no-untyped-def]
     """Opens the page in headless Chromium and takes a picture of it."""
     packages.ensure("screenshot", say)
@@ -313,7 +334,7 @@ def screenshot(page: Path, picture: Path, say) -> None:  # type: ignore[no-untyp
     )
     if browser is None:
         raise ToolError("no Chromium is here (Debian: apt-get install chromium)")
-    height = 700 + 2600 * page.read_text().count("<h2>")
+    height = min(16_000, page_height(page.read_text()))  # Chromium draws no larger surface
     with tempfile.TemporaryDirectory(prefix="sutler-") as profile:
         command = [
             browser,

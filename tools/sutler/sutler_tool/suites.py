@@ -14,7 +14,7 @@ packages = "real"        a group of data/packages.toml
 [[group]]    name, title, about, base, bases, under: a table of its own for the programs that say group = name: they
              run under the allocators that `under` lists (@peers@ stands for all peers of the run), each compared with the
              one `bases` says, else with `base` (default: glibc); with `subject` it is the other way round: the ratios are
-             the subject's to each of the others
+             the subject's to each of the others; mean = false where a mean over its programs says nothing
 peers, repeats, timeout  defaults of the command line's --peers and of the programs' repeats and timeout
 minutes                  no round is begun that would end after so many minutes (default of --minutes)
 """
