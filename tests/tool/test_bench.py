@@ -10,12 +10,13 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from conftest import ROOT, printed
 from sutler_tool import bench, report, results, suites
-from sutler_tool.libraries import Library
+from sutler_tool.libraries import SAME, Library
 from sutler_tool.measure import Run
 from sutler_tool.paths import ToolError
 from sutler_tool.stats import LEAST_ROUNDS
@@ -160,19 +161,31 @@ def test_of_repeated_runs_the_least_disturbed_counts() -> None:
 def test_no_round_is_begun_that_would_pass_the_limit() -> None:
     budget = bench.Budget(limit_s=60, rounds=5)
     assert budget.fits(), "the first round is always begun"
-    assert not budget.round_done(1, 25.0, attempts=10, counted=10) and budget.fits()
-    assert not budget.round_done(2, 25.0, attempts=10, counted=10) and not budget.fits()
+    budget.round_done(25.0, attempts=10, counted=10)
+    assert budget.fits()
+    budget.round_done(25.0, attempts=10, counted=10)
+    assert not budget.fits()
     endless = bench.Budget(limit_s=0, rounds=5)
-    assert not endless.round_done(1, 1e9, attempts=30, counted=10) and endless.fits()
+    endless.round_done(1e9, attempts=30, counted=10)
+    assert endless.fits() and not endless.gives_up_repeating(1e9, 0.0)
 
 
 def test_on_a_busy_machine_repeating_is_given_up_before_rounds_are() -> None:
     budget = bench.Budget(limit_s=60, rounds=5)
-    assert budget.round_done(1, 24.0, attempts=30, counted=10), "120 s would be needed, 56 s without repeating"
-    assert budget.fits() and budget.left_s(1) == 32.0
-    assert not budget.round_done(2, 8.0, attempts=10, counted=10), "given up once"
-    quiet = bench.Budget(limit_s=60, rounds=5)
-    assert not quiet.round_done(1, 10.0, attempts=11, counted=10), "it fits: a few repeats go on"
+    assert not budget.gives_up_repeating(10.0, share=0.1), "12 s may be used by then"
+    assert budget.gives_up_repeating(15.0, share=0.1)
+    assert not budget.gives_up_repeating(99.0, share=0.1), "given up once"
+    budget.round_done(24.0, attempts=30, counted=10)
+    assert budget.fits() and budget.left_s(1) == 32.0, "the next ones do without"
+
+
+def test_the_aa_partner_runs_where_glibc_does() -> None:
+    of = {name: Library(name) for name in ("glibc", "sutler", "x", SAME.name)}
+    entry = suites.load("paper").entries[0]
+    under = lambda *names: [library.name for library in replace(entry, under=names).contenders(list(of.values()))]  # noqa: E731
+    assert under("glibc", "x") == ["glibc", "x", SAME.name]
+    assert under("sutler", "x") == ["sutler", "x"]
+    assert under() == list(of)
 
 
 def test_a_slow_suite_gets_fewer_whole_rounds(console, suite_folder: Path, good_library: Path, tmp_path: Path) -> None:

@@ -100,8 +100,8 @@ def usable(suite: Suite, only: Sequence[str], say) -> list[Entry]:  # type: igno
 class Budget:
     """How many rounds fit into a limit (0: none), judged by the last one; the first is always begun.
 
-    On a machine that is busy all the time, disturbed runs are repeated in vain and eat the rounds: where they would not
-    all fit, repeating is given up first, and rounds only when that is not enough.
+    On a machine that is busy all the time, disturbed runs are repeated in vain and eat the rounds.  So repeating is given
+    up first, as soon as the time used is ahead of the work done, and rounds only when that is not enough.
     """
 
     limit_s: float
@@ -116,17 +116,17 @@ class Budget:
     def left_s(self, done: int) -> float:
         return self.next_round_s * (self.rounds - done)
 
-    def round_done(self, done: int, took_s: float, attempts: int, counted: int) -> bool:
-        """Takes note of a round; True when from now on disturbed runs are not to be repeated."""
-        self.spent_s += took_s
-        self.next_round_s = took_s
-        if not (self.limit_s and self.repeating and attempts > counted):
-            return False
-        if self.spent_s + self.left_s(done) <= self.limit_s:
+    def gives_up_repeating(self, round_s: float, share: float) -> bool:
+        """Asked in the middle of a round that has taken so long, `share` of all work being done; True once."""
+        slack = 0.1
+        if not self.limit_s or not self.repeating or self.spent_s + round_s <= self.limit_s * (share + slack):
             return False
         self.repeating = False
-        self.next_round_s = took_s * counted / attempts
         return True
+
+    def round_done(self, took_s: float, attempts: int, counted: int) -> None:
+        self.spent_s += took_s
+        self.next_round_s = took_s if self.repeating or not attempts else took_s * counted / attempts
 
 
 def run_suite(
@@ -168,6 +168,7 @@ def run_suite(
         for entry in entries
     ]
     budget, done = Budget(limit_s, rounds), 0
+    work, work_done = estimated_seconds(entries, chosen, rounds) or 1.0, 0.0
     with progress_bar(console, remaining=True) as progress:
         task = progress.add_task(suite.name, total=sum(min(rounds, e.most_rounds or rounds) for e in entries))
         for turn in range(rounds):
@@ -178,13 +179,14 @@ def run_suite(
                 if entry.most_rounds and turn >= entry.most_rounds:
                     continue
                 progress.update(task, description=f"{suite.name}: round {turn + 1} of {rounds}, {entry.name}")
+                loop.repeats = entry.repeats if budget.repeating else 0
                 counted += len(loop.round(turn))
                 progress.advance(task)
+                work_done += estimated_seconds([entry], chosen, 1)
+                if budget.gives_up_repeating(time.monotonic() - began, work_done / work) and attempts[0] > counted:
+                    say(f"{suite.name}: this machine is slow or busy: disturbed runs are not repeated any more, so that rounds fit")
             done += 1
-            if budget.round_done(done, time.monotonic() - began, attempts[0] - before, counted):
-                say(f"{suite.name}: something else uses the machine; disturbed runs are no longer repeated, so that rounds fit")
-                for _, loop in loops:
-                    loop.repeats = 0
+            budget.round_done(time.monotonic() - began, attempts[0] - before, counted)
             if not console.is_terminal and done < rounds and budget.fits():
                 say(
                     f"{suite.name}: round {done} of {rounds} done after {duration(budget.spent_s)}, "
