@@ -3,12 +3,15 @@
  * Why: programs that work in buffers of a few MiB (images, rows, messages) allocate one, fill it and free it, over and
  * over.  An allocator that returns each to the system pays a page fault for every 4 KiB every time; one that keeps them
  * all never gives memory back.  An operation is one buffer: malloc, one word written in every page, checked, free.
+ * `longest_free_us` is the longest of the frees alone: what a program waits that only wanted to let go.
  */
 #include "args.h"
+#include "clock.h"
 #include "memory.h"
 #include "result.h"
 #include "team.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 enum { PAGE_WORDS = 4096 / sizeof(uint64_t) };
@@ -22,6 +25,8 @@ struct buffer {
     uint64_t count;
 };
 
+static uint64_t x_longest_free_ns;
+
 static void large_setup(struct worker *worker)
 {
     const struct params *params = worker->team->params;
@@ -33,7 +38,13 @@ static uint64_t buffer_release(struct buffer *buffer)
     uint64_t errors = 0;
     for (uint64_t i = 0; i < buffer->count; i += PAGE_WORDS)
         errors += buffer->words[i] != (i ^ buffer->count);
+    uint64_t free_ns = clock_ns();
     free(buffer->words);
+    free_ns = clock_ns() - free_ns;
+    uint64_t longest_ns = __atomic_load_n(&x_longest_free_ns, __ATOMIC_RELAXED);
+    while (free_ns > longest_ns && !__atomic_compare_exchange_n(&x_longest_free_ns, &longest_ns, free_ns, true,
+                                                                __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
     buffer->words = NULL;
     buffer->count = 0;
     return errors;
@@ -88,5 +99,6 @@ int main(int argc, char **argv)
     result_count("min", params.min);
     result_count("max", params.max);
     result_count("live", params.live);
+    result_real("longest_free_us", (double)x_longest_free_ns / 1e3);
     return result_end(outcome.errors);
 }

@@ -127,7 +127,7 @@ def test_groups_of_a_suite(console, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     found = results.load(out)
     ran = {program.name: {run.library for run in program.runs} for program in found.programs}
     assert ran == {"a": {"glibc", "MMT"}, "b": {"sutler", "MMT"}}
-    tables = report.suite_tables(found, found.programs, found.about["suites"]["groups"]["groups"])
+    tables = [table for section in report.sections(found, "groups") for table in section.tables]
     assert [title.split(":")[0] for title, _, _ in tables] == ["First table"] * 2 + ["Second table"] * 2
     assert tables[3][0].endswith("ratio to sutler") and tables[3][2][0] == ["b", "1.00"]
     assert "lost is left out: there is no engine 'nosuch'" in console.file.getvalue()

@@ -4,6 +4,10 @@
 Rounds are the outermost loop: each round runs every program under every allocator once, so that an hour of drift is
 spread over all of them and a run that is cut short (ctrl-C) still has whole rounds.  A row is written and flushed the
 moment its run has ended; a crash is a row that says so.
+
+How long it will take is said before it starts, from what the suite knows of its programs, and again after each round.  A
+suite may have a limit in minutes: no round is begun that would pass it, so that a slow or busy machine gets fewer whole
+rounds and wider intervals, not an evening of waiting.
 """
 
 from __future__ import annotations
@@ -12,23 +16,26 @@ import csv
 import json
 import shlex
 import sys
+import time
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Callable, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 from rich.console import Console
 
 from . import libraries, packages, paths, peers, suites
 from .demo import progress_bar
-from .libraries import GLIBC, Library
+from .libraries import GLIBC, SAME, Library
 from .machine import describe
 from .measure import CSV_COLUMNS, Limits, Run, csv_row, default_memory_limit
 from .paths import ToolError
 from .rounds import Interleaver
-from .suites import Entry, Suite
+from .stats import LEAST_ROUNDS
+from .suites import Entry, Suite, estimated_seconds
+from .tables import duration
 
 RUNS_FILE, ABOUT_FILE = "runs.csv", "about.json"
-SAME = "glibc-again"
 PEERS = ("mimalloc", "jemalloc", "gperftools")  # where neither the user nor the suite says whom to run
 
 
@@ -71,7 +78,7 @@ def contenders(
         if why:
             say(f"{candidate.name} is left out: {why}")
             chosen.remove(candidate)
-    return chosen + ([Library(SAME)] if same else [])
+    return chosen + ([SAME] if same else [])
 
 
 def usable(suite: Suite, only: Sequence[str], say) -> list[Entry]:  # type: ignore[no-untyped-def]
@@ -89,14 +96,57 @@ def usable(suite: Suite, only: Sequence[str], say) -> list[Entry]:  # type: igno
     return chosen
 
 
+@dataclass
+class Budget:
+    """How many rounds fit into a limit (0: none), judged by the last one; the first is always begun.
+
+    On a machine that is busy all the time, disturbed runs are repeated in vain and eat the rounds.  So repeating is given
+    up first, as soon as the time used is ahead of the work done, and rounds only when that is not enough.
+    """
+
+    limit_s: float
+    rounds: int
+    spent_s: float = 0.0
+    next_round_s: float = 0.0
+    repeating: bool = True
+
+    def fits(self) -> bool:
+        return not self.limit_s or not self.next_round_s or self.spent_s + self.next_round_s <= self.limit_s
+
+    def left_s(self, done: int) -> float:
+        return self.next_round_s * (self.rounds - done)
+
+    def gives_up_repeating(self, round_s: float, share: float) -> bool:
+        """Asked in the middle of a round that has taken so long, `share` of all work being done; True once."""
+        slack = 0.1
+        if not self.limit_s or not self.repeating or self.spent_s + round_s <= self.limit_s * (share + slack):
+            return False
+        self.repeating = False
+        return True
+
+    def round_done(self, took_s: float, attempts: int, counted: int) -> None:
+        self.spent_s += took_s
+        self.next_round_s = took_s if self.repeating or not attempts else took_s * counted / attempts
+
+
 def run_suite(
-    console: Console, suite: Suite, entries: Sequence[Entry], chosen: Sequence[Library], rounds: int, writer, flush
-) -> None:  # type: ignore[no-untyped-def]
-    """All rounds of one suite."""
+    console: Console,
+    suite: Suite,
+    entries: Sequence[Entry],
+    chosen: Sequence[Library],
+    rounds: int,
+    limit_s: float,
+    say: Callable[[str], None],
+    writer,
+    flush,
+) -> int:  # type: ignore[no-untyped-def]
+    """All rounds of one suite, or as many as fit into the limit; returns how many those were."""
     memory = default_memory_limit()
+    attempts = [0]
 
     def recorder(entry: Entry):  # type: ignore[no-untyped-def]
         def record(run: Run, library: Library) -> None:
+            attempts[0] += 1
             writer.writerow(csv_row(run, library, entry.job.command, suite.name, entry.name))
             flush()
 
@@ -107,7 +157,7 @@ def run_suite(
             entry,
             Interleaver(
                 entry.job,
-                [item for item in chosen if not entry.under or item.name in entry.under],
+                entry.contenders(chosen),
                 Limits(entry.timeout_s, memory),
                 record=recorder(entry),
                 repeats=entry.repeats,
@@ -117,13 +167,38 @@ def run_suite(
         )
         for entry in entries
     ]
-    with progress_bar(console) as progress:
-        task = progress.add_task(suite.name, total=rounds * len(loops))
+    budget, done = Budget(limit_s, rounds), 0
+    work, work_done = estimated_seconds(entries, chosen, rounds) or 1.0, 0.0
+    with progress_bar(console, remaining=True) as progress:
+        task = progress.add_task(suite.name, total=sum(min(rounds, e.most_rounds or rounds) for e in entries))
         for turn in range(rounds):
+            if not budget.fits():
+                break
+            began, before, counted = time.monotonic(), attempts[0], 0
             for entry, loop in loops:
-                progress.update(task, description=f"{suite.name}: round {turn + 1}, {entry.name}")
-                loop.round(turn)
+                if entry.most_rounds and turn >= entry.most_rounds:
+                    continue
+                progress.update(task, description=f"{suite.name}: round {turn + 1} of {rounds}, {entry.name}")
+                loop.repeats = entry.repeats if budget.repeating else 0
+                counted += len(loop.round(turn))
                 progress.advance(task)
+                work_done += estimated_seconds([entry], chosen, 1)
+                if budget.gives_up_repeating(time.monotonic() - began, work_done / work) and attempts[0] > counted:
+                    say(f"{suite.name}: this machine is slow or busy: disturbed runs are not repeated any more, so that rounds fit")
+            done += 1
+            budget.round_done(time.monotonic() - began, attempts[0] - before, counted)
+            if not console.is_terminal and done < rounds and budget.fits():
+                say(
+                    f"{suite.name}: round {done} of {rounds} done after {duration(budget.spent_s)}, "
+                    f"about {duration(budget.left_s(done))} to go"
+                )
+    if done < rounds:
+        few = "; with fewer than 5 no difference can be shown" if done < LEAST_ROUNDS else ""
+        say(
+            f"{suite.name}: {done} of {rounds} rounds fitted into {duration(limit_s)}{few} "
+            "(--minutes 0 lifts the limit, fewer --peers make a round shorter)"
+        )
+    return done
 
 
 def bench(
@@ -137,6 +212,7 @@ def bench(
     list_them: bool,
     render: bool,
     library: Optional[str],
+    minutes: Optional[float] = None,
 ) -> int:
     """The verb."""
     if list_them:
@@ -145,6 +221,7 @@ def bench(
         raise ToolError(f"name a suite: {', '.join(suites.names())} (./sutler bench --list tells more)")
     say = lambda text: console.print(f"sutler: {text}", markup=False, highlight=False, soft_wrap=True)  # noqa: E731
     loaded = [suites.load(name) for name in wanted]
+    peers.named([name for name in peer_names or () if name != "sutler"])  # a name mistyped is told before anything is built
     folder = out or default_folder()
     folder.mkdir(parents=True, exist_ok=True)
     runs_file = folder / RUNS_FILE
@@ -154,7 +231,7 @@ def bench(
         say("building the benchmark programs")
         engines = ["engines/all"] if (paths.require_tree() / "engines" / "CMakeLists.txt").exists() else []
         paths.build_preset("release", ["-DSUTLER_BENCH=ON"], ["sutler", "sutler_static", "bench/all", *engines])
-    about = {
+    about: dict[str, Any] = {
         "machine": describe(paths.tree()),
         "command": "./sutler " + shlex.join(sys.argv[1:]),
         "suites": {
@@ -190,10 +267,26 @@ def bench(
                 chosen = contenders(suite, others, library, same, say)
                 about.setdefault("libraries", {}).update(
                     {item.name: {"preload": list(item.preload), "settings": dict(item.settings)} for item in chosen}
-                )  # type: ignore[attr-defined]
+                )
                 (folder / ABOUT_FILE).write_text(json.dumps(about, indent=1) + "\n")
                 entries = usable(suite, only, say)
-                run_suite(console, suite, entries, chosen, rounds or suite.rounds, writer, stream.flush)
+                if not entries:
+                    continue
+                wanted_rounds = rounds or suite.rounds
+                limit_s = 60 * (suite.minutes if minutes is None else minutes)
+                guess_s = estimated_seconds(entries, chosen, wanted_rounds)
+                say(
+                    f"{suite.name}: {len(entries)} programs, {wanted_rounds} rounds, under "
+                    f"{', '.join(item.name for item in chosen)}: about {duration(guess_s)} on a quiet machine"
+                    + (f", at most {duration(limit_s)}" if limit_s and limit_s < 2 * guess_s else "")
+                )
+                row: dict[str, Any] = about["suites"][suite.name]
+                began = time.monotonic()
+                row["rounds_done"] = run_suite(
+                    console, suite, entries, chosen, wanted_rounds, limit_s, say, writer, stream.flush
+                )
+                row["seconds"] = round(time.monotonic() - began)
+                say(f"{suite.name}: took {duration(row['seconds'])}")
         except KeyboardInterrupt:
             interrupted = True
             say("stopped; every finished run has been written")
@@ -201,7 +294,9 @@ def bench(
     about["interrupted"] = interrupted
     (folder / ABOUT_FILE).write_text(json.dumps(about, indent=1) + "\n")
     say(f"runs: {runs_file}")
-    if render:
+    if interrupted and runs_file.read_text().count("\n") < 2:
+        say("no run had finished: there is nothing to report")
+    elif render:
         from .report import report
 
         report(console, folder, None, None)

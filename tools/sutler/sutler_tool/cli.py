@@ -7,6 +7,7 @@ Exit codes: 0 all is well; 1 the thing measured or tested is not; 2 the tool cou
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import List, Optional
@@ -193,6 +194,12 @@ def bench(
     out: Optional[Path] = typer.Option(None, "--out", metavar="DIR", help="Where results go."),
     only: str = typer.Option("", "--only", metavar="NAME,...", help="Only these programs of the suites."),
     same: bool = typer.Option(False, "--aa", help="Also run glibc against itself: shows the noise floor."),
+    minutes: Optional[float] = typer.Option(
+        None,
+        "--minutes",
+        min=0,
+        help="Begin no round that would end after so many minutes for a suite; 0: no limit (default: what the suite says).",
+    ),
     list_them: bool = typer.Option(False, "--list", help="List suites and their programs."),
     render: bool = typer.Option(True, "--report/--no-report", help="Write tables, plots and the page at the end."),
     library: Optional[str] = LIBRARY,
@@ -201,7 +208,19 @@ def bench(
     from .bench import bench as run
 
     raise typer.Exit(
-        run(console, suites or [], None if peers is None else _names(peers), rounds, out, _names(only), same, list_them, render, library)
+        run(
+            console,
+            suites or [],
+            None if peers is None else _names(peers),
+            rounds,
+            out,
+            _names(only),
+            same,
+            list_them,
+            render,
+            library,
+            minutes,
+        )
     )
 
 
@@ -214,11 +233,18 @@ def report(
     against: Optional[Path] = typer.Option(
         None, "--against", metavar="DIR", help="Another run of the same suites: do their intervals agree?"
     ),
+    markdown: Optional[Path] = typer.Option(
+        None,
+        "--markdown",
+        metavar="FILE",
+        help="Write each table between the lines '<!-- table NAME -->' and '<!-- end -->' of this page; NAME is a group "
+        "of the suite, or the suite, and may be followed by ', memory', ', mean memory', ', cpu' or ', faults'.",
+    ),
 ) -> None:
     """Tables, plots and one self-contained HTML page from a benchmark's results."""
     from .report import report as run
 
-    raise typer.Exit(run(console, folder, screenshot, against))
+    raise typer.Exit(run(console, folder, screenshot, against, markdown))
 
 
 @app.command()
@@ -255,7 +281,12 @@ def stats(
     raise typer.Exit(run(console, pid, as_json, watch))
 
 
+def _terminated(number: int, frame: object) -> None:
+    raise KeyboardInterrupt  # a supervisor's TERM ends a measurement as ctrl-C does: whole rows, nothing left running
+
+
 def main() -> None:
+    signal.signal(signal.SIGTERM, _terminated)
     try:
         sys.exit(app(prog_name="sutler", standalone_mode=False) or 0)
     except ToolError as error:

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from . import libraries, paths, peers, tables
 from .demo import progress_bar
-from .libraries import GLIBC, Library
+from .libraries import GLIBC, SAME, Library
 from .machine import describe
 from .measure import CSV_COLUMNS, Limits, Run, check_outputs, csv_row, default_memory_limit
 from .paths import ToolError
@@ -29,7 +29,7 @@ from .preload import refusal
 from .rounds import Job, run_rounds
 from .verdict import sentence
 
-BASE, OURS, SAME = "glibc", "sutler", "glibc-again"
+BASE, OURS = "glibc", "sutler"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def contenders(request: Request, say) -> list[Library]:  # type: ignore[no-untyp
         raise ToolError(f"the library does not work here: {why}")
     wanted = [name for name in request.peers if name not in (BASE, OURS)]
     chosen = [GLIBC, ours, *peers.obtain(wanted, say)]
-    return chosen + [Library(SAME)] if request.same else chosen
+    return chosen + [SAME] if request.same else chosen
 
 
 def compare(console: Console, request: Request) -> int:
@@ -156,6 +156,8 @@ def _judge_base(runs: Sequence[Run]) -> None:
         return
     first = mine[0] if mine else None
     what = f"{first.status} ({first.detail})" if first else "did not run"
+    advice = {"timeout": "; --timeout gives it longer", "memory-limit": "; --memory gives it more MiB"}
+    what += advice.get(first.status, "") if first else ""
     tail = f"\n{first.stderr_tail.strip()[-800:]}" if first and first.stderr_tail.strip() else ""
     raise ToolError(f"the program does not work by itself, under glibc's malloc: {what}{tail}")
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Callable, Optional
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from . import libraries, packages, paths, tables
@@ -20,13 +20,14 @@ from .workloads import demo_jobs
 BASE, OURS = "glibc", "sutler"
 
 
-def progress_bar(console: Console) -> Progress:
-    """The progress line all verbs share."""
+def progress_bar(console: Console, remaining: bool = False) -> Progress:
+    """The progress line all verbs share; `remaining` adds the time that is left."""
     return Progress(
         TextColumn("{task.description}", table_column=None),
         BarColumn(bar_width=30),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        *([TextColumn("left"), TimeRemainingColumn()] if remaining else []),
         console=console,
         transient=True,
     )

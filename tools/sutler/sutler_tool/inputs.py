@@ -18,7 +18,7 @@ def c(folder: Path) -> None:
     """A long C file of small functions with loops, switches and structs."""
     source = random.Random(3)
     lines = ["struct item { int key; double weight; struct item *next; };", "extern int sink(int, double);"]
-    for i in range(500):
+    for i in range(350):
         cases = "\n".join(
             f"    case {k}: total += (x ^ {source.randrange(1 << 16)}) * {k + 1}; break;" for k in range(8)
         )

@@ -119,10 +119,10 @@ def default_memory_limit() -> int:
 
 
 def warm_size(peak_bytes: int) -> int:
-    """How much memory to touch before a run: what the program will touch and half more, up to 1 GiB or a quarter of the
-    free memory.  Unknown (0) means the most."""
-    most = min(1 << 30, available_bytes() // 4)
-    return most if not peak_bytes else max(min(peak_bytes * 3 // 2, most), min(64 << 20, most))
+    """How much memory to touch before a run: what the program will touch and half more, up to 2 GiB or a quarter of the
+    free memory.  Unknown (0) means 1 GiB."""
+    most = min(2 << 30, available_bytes() // 4)
+    return min(1 << 30, most) if not peak_bytes else max(min(peak_bytes * 3 // 2, most), min(64 << 20, most))
 
 
 def parse_pairs(line: str) -> dict[str, str]:

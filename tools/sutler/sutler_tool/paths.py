@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Sequence
 
@@ -54,6 +55,7 @@ def library(explicit: str | None = None, build: bool = True) -> Path:
     home = require_tree()
     path = home / "build" / "release" / "libsutler.so"
     if not path.exists() and build:
+        print("sutler: the library is not built yet: building it (once)", file=sys.stderr, flush=True)
         build_preset("release")
     if not path.exists():
         raise ToolError("the library is not built: ./sutler build")

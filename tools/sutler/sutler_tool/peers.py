@@ -104,7 +104,9 @@ def path_of(name: str) -> Path:
 
 
 def _recipe(peer: Peer) -> str:
-    return json.dumps({"row": peer.row, "shim": (DATA / "peer_shim.cc").read_text()}, sort_keys=True)
+    """What the built library depends on; another recipe means that it has to be built again."""
+    shim = (DATA / "peer_shim.cc").read_text() if "shim" in peer.row else ""
+    return json.dumps({"row": peer.row, "shim": shim}, sort_keys=True)
 
 
 def _run(command: Sequence[str], cwd: Optional[Path] = None, **settings: str) -> None:
@@ -191,7 +193,7 @@ def _install_cargo(peer: Peer, say: Say) -> None:
     archive = _first_file([f"release/build/**/{row['archive']}"], target)
     if archive is None:
         raise ToolError(f"the crate left no {row['archive']} behind")
-    built = folder / f"lib{peer.name}.so"
+    built, linked = folder / f"lib{peer.name}.so", folder / f"lib{peer.name}.so.new"
     command = [
         "c++",
         "-shared",
@@ -201,7 +203,7 @@ def _install_cargo(peer: Peer, say: Say) -> None:
         "-fno-builtin",
         "-ftls-model=initial-exec",
         "-o",
-        str(built),
+        str(linked),
     ]
     command += [f"-Wl,--defsym={name}={entry}" for name, entry in row.get("names", {}).items()]
     if "shim" in row:
@@ -216,6 +218,7 @@ def _install_cargo(peer: Peer, say: Say) -> None:
         "-latomic",
     ]
     _run(command)
+    linked.replace(built)  # programs that run under the old one keep it
     (folder / "recipe.json").write_text(_recipe(peer))
     shutil.rmtree(target, ignore_errors=True)
 

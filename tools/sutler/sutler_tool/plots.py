@@ -101,11 +101,11 @@ def svg_text(figure: Figure) -> str:
     return text[text.index("<svg") :]
 
 
-def sweep_figure(found, programs, sweep: str) -> Figure:  # type: ignore[no-untyped-def]
+def sweep_figure(names, programs, sweep: str) -> Figure:  # type: ignore[no-untyped-def]
     """A figure over a swept parameter, one line an allocator, with intervals."""
     mine = [program for program in programs if program.sweep and program.sweep[0] == sweep]
     figure, axis = pyplot.subplots(figsize=(6.5, 3.6))
-    for index, name in enumerate(found.libraries):
+    for index, name in enumerate(names):
         points = [(program.sweep[2], middle) for program in mine if (middle := program.middle(name, program.figure))]
         if not points:
             continue

@@ -43,7 +43,7 @@ def refusal(program: str, through_script: bool = True) -> str:
     if not os.access(path, os.X_OK):
         return f"'{program}' is not executable (chmod +x?)"
     if path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID):
-        return f"'{program}' is setuid or setgid: the system ignores LD_PRELOAD for it"
+        return f"'{program}' is setuid or setgid: the system ignores LD_PRELOAD for it; link the library in instead"
     try:
         with path.open("rb") as stream:
             head = stream.read(256)

@@ -9,51 +9,28 @@ from __future__ import annotations
 
 import html
 import math
+import re
 import shutil
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 from rich.console import Console
 
 from . import packages, plots, results
+from .agreement import agreement
+from .libraries import SAME
 from .paths import ToolError
+from .publish import Layout, layouts, noise, publish
 from .results import Program, Results
-from .stats import Interval
+from .tables import cell, number, ratio_text, unit
 
 BASE, OURS = "glibc", "sutler"
 PAGE, TABLES = "index.html", "tables.md"
-UNITS = {"ns_per_op": "ns", "wall": "s", "cpu": "s", "peak": "MiB", "seconds": "s", "longest_us": "us"}
 
 Table = tuple[str, list[str], list[list[str]]]
-
-
-def number(value: float) -> str:
-    """Three digits that mean something."""
-    if not math.isfinite(value):
-        return "-"
-    size = abs(value)
-    if size >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 0.1 else f"{value:.3g}"
-
-
-def cell(program: Program, library: str, figure: str, scale: float = 1.0) -> str:
-    """A median, with half its interval's width as a percentage; or what went wrong."""
-    trouble = program.trouble(library)
-    middle = program.middle(library, figure)
-    if middle is None:
-        return trouble or "-"
-    width = (middle.high - middle.low) / 2 / middle.value * 100 if middle.value else 0.0
-    text = number(middle.value * scale) + (f" ±{width:.0f}%" if middle.rounds > 1 else "")
-    return f"{text} ({trouble})" if trouble else text
-
-
-def change(ratio: Interval) -> str:
-    if not math.isfinite(ratio.value):
-        return "-"
-    return f"{ratio.value:.2f} ({ratio.low:.2f}-{ratio.high:.2f})" if ratio.rounds > 1 else f"{ratio.value:.2f}"
 
 
 def figure_table(
@@ -62,9 +39,9 @@ def figure_table(
     names = list(among or found.libraries)
     rows = []
     for program in programs:
-        unit = UNITS.get(program.figure, program.figure)
+        shown = unit(program.figure)
         note = "" if program.better == "lower" else ", higher is better"
-        rows.append([f"{program.name} [{unit}{note}]", *(cell(program, name, program.figure) for name in names)])
+        rows.append([f"{program.name} [{shown}{note}]", *(cell(program, name, program.figure) for name in names)])
         for key in program.also:
             rows.append([f"   {key}", *(cell(program, name, key) for name in names)])
     return title or "Medians (± half the 95 % interval)", ["program", *names], rows
@@ -75,22 +52,20 @@ def ratio_table(
     programs: Sequence[Program],
     figure: Optional[str],
     title: str,
-    among: Sequence[str] = (),
-    base: str = BASE,
-    bases: Mapping[str, str] = {},
+    pairs: Sequence[tuple[str, str]],
+    mean: bool = True,
 ) -> Table:
-    """Ratios to glibc (or another base, or each to its own) with intervals, and their geometric mean."""
-    pairs = [(name, bases.get(name, base)) for name in among or found.libraries if name != base]
+    """Ratios with intervals, one column for each pair of allocators, and their geometric mean."""
     rows = [
-        [program.name, *(change(program.ratio(name, of, figure or program.figure)) for name, of in pairs)]
+        [program.name, *(ratio_text(program.ratio(name, of, figure or program.figure)) for name, of in pairs)]
         for program in programs
     ]
-    rows.append(["geometric mean", *(change(found.mean(programs, name, of, figure)) for name, of in pairs)])
-    heads = [name if of == base else f"{name} / {of}" for name, of in pairs]
-    return title, ["program", *heads], rows
+    if mean:
+        rows.append(["geometric mean", *(ratio_text(found.mean(programs, name, of, figure)) for name, of in pairs)])
+    return title, ["program", *(name if of == BASE else f"{name} / {of}" for name, of in pairs)], rows
 
 
-def cpu_table(found: Results, programs: Sequence[Program]) -> Table:
+def cpu_table(found: Results, programs: Sequence[Program], among: Sequence[str] = ()) -> Table:
     """Cpu time of all threads, with the manager's own part apart."""
 
     def manager(program: Program, name: str) -> str:
@@ -99,7 +74,7 @@ def cpu_table(found: Results, programs: Sequence[Program]) -> Table:
         )
         return f" (manager {number(values[len(values) // 2])})" if values else ""
 
-    names = list(found.libraries)
+    names = list(among or found.libraries)
     rows = [
         [program.name, *(cell(program, name, "cpu") + manager(program, name) for name in names)] for program in programs
     ]
@@ -110,20 +85,44 @@ def cpu_table(found: Results, programs: Sequence[Program]) -> Table:
     )
 
 
-def fault_table(found: Results, programs: Sequence[Program]) -> Table:
-    names = list(found.libraries)
-    rows = [[program.name, *(cell(program, name, "faults") for name in names)] for program in programs]
-    return "Page faults of the program's own threads", ["program", *names], rows
+def plain_table(
+    found: Results, programs: Sequence[Program], among: Sequence[str], figure: str, title: str, scale: float = 1.0
+) -> Table:
+    """One figure that every run has."""
+    names = list(among or found.libraries)
+    return title, ["program", *names], [[p.name, *(cell(p, name, figure, scale) for name in names)] for p in programs]
 
 
-def score_table(found: Results, programs: Sequence[Program]) -> Table:
-    """How often Sutler is better, worse, or no different from each of the others."""
+MEMORY_SCALE = 1 / (1 << 20)
+
+
+def cost_tables(found: Results, programs: Sequence[Program], among: Sequence[str] = ()) -> list[Table]:
+    """What every run cost besides the figure it was made for: wall and cpu time, memory at its peak and averaged over
+    the run, page faults."""
+    return [
+        plain_table(found, programs, among, "wall", "Wall time of the whole program, seconds"),
+        cpu_table(found, programs, among),
+        plain_table(found, programs, among, "peak", "Peak resident memory, MiB", MEMORY_SCALE),
+        plain_table(
+            found,
+            programs,
+            among,
+            "mean",
+            "Resident memory averaged over the run, MiB; - where too short to sample",
+            MEMORY_SCALE,
+        ),
+        plain_table(found, programs, among, "faults", "Page faults of the program's own threads"),
+    ]
+
+
+def score_table(found: Results, programs: Sequence[Program], subject: str, among: Sequence[str]) -> Table:
+    """How often the subject is better, worse, or no different from each of the others."""
     rows = []
-    for name in found.libraries:
-        if name == OURS:
+    for name in among:
+        if name in (subject, SAME.name):
             continue
-        both = [program for program in programs if not math.isnan(program.ratio(OURS, name, program.figure).value)]
-        verdicts = [program.verdict(OURS, name) for program in both]
+        both = [program for program in programs if not math.isnan(program.ratio(subject, name, program.figure).value)]
+        verdicts = [program.verdict(subject, name) for program in both]
         worse = [program.name for program, verdict in zip(both, verdicts) if verdict < 0]
         rows.append(
             [
@@ -131,12 +130,12 @@ def score_table(found: Results, programs: Sequence[Program]) -> Table:
                 str(verdicts.count(1)),
                 str(verdicts.count(-1)),
                 str(verdicts.count(0)),
-                change(found.mean(both, OURS, name)),
+                ratio_text(found.mean(both, subject, name)),
                 "; ".join(worse) or "-",
             ]
         )
     return (
-        "Sutler against each, by the program's figure",
+        f"{'Sutler' if subject == OURS else subject} against each, by the program's figure",
         ["against", "better", "worse", "no difference shown", "geometric mean of the ratio", "where it is worse"],
         rows,
     )
@@ -152,64 +151,94 @@ def trouble_table(found: Results, programs: Sequence[Program]) -> Optional[Table
     return ("Runs that did not do their work", ["program", "allocator", "what happened"], rows) if rows else None
 
 
-def group_tables(found: Results, programs: Sequence[Program], groups: Mapping[str, Any]) -> list[Table]:
-    """For each group its figures and, where there is something to compare, the ratios to its base."""
-    tables = []
-    for name, row in groups.items():
-        members = [program for program in programs if program.group == name]
-        if not members:
+@dataclass(frozen=True)
+class Section:
+    """A group of programs, or a whole suite without groups: its tables, the less asked-for ones, and its pictures."""
+
+    tables: list[Table]
+    more: list[Table]
+    pictures: list[tuple[str, Callable[[], plots.Figure]]]
+
+
+def group_section(found: Results, suite: str, name: str, row: Mapping[str, Any], layout: Layout) -> Section:
+    """A group's figures and, where there is something to compare, the ratios to its base."""
+    members, among, pairs = layout.programs, layout.among, layout.pairs()
+    title = row.get("title", name)
+    tables = [figure_table(found, members, f"{title}: medians. {row.get('about', '')}", among)]
+    if pairs:
+        tables.append(ratio_table(found, members, None, f"{title}: ratio to {layout.base}", pairs, layout.mean))
+    return Section(tables, cost_tables(found, members, among), suite_plots(f"{suite} {name}", members, layout))
+
+
+def subject_section(found: Results, name: str, title: str, layout: Layout) -> Section:
+    """One allocator against each of the others, on programs that are its business: how often better and worse, figures,
+    time and memory over the base's."""
+    members, among = layout.programs, layout.among
+    pairs = [(library, layout.base) for library in among if library != layout.base]
+    tables = [score_table(found, members, layout.subject, among), figure_table(found, members, title, among)]
+    if layout.base in among:
+        for figure, words in (
+            (None, "the program's figure"),
+            ("peak", "peak resident memory"),
+            ("mean", "resident memory averaged over the run (- where too short to sample)"),
+        ):
+            tables.append(
+                ratio_table(
+                    found,
+                    members,
+                    figure,
+                    f"Ratio to {layout.base}: {words} (95 % interval)",
+                    pairs,
+                    layout.mean or figure is not None,
+                )
+            )
+    return Section(tables, cost_tables(found, members, among), suite_plots(name, members, layout))
+
+
+def sections(found: Results, suite: str) -> list[Section]:
+    """What the page shows of one suite, in its order."""
+    groups = found.about["suites"][suite].get("groups") or {}
+    made = []
+    for name, of, layout in layouts(found):
+        if of != suite:
             continue
-        among = [word for word in row.get("under", found.libraries) if word in found.libraries]
-        base = row.get("base", BASE)
-        tables.append(figure_table(found, members, f"{row['title']}: medians. {row.get('about', '')}", among))
-        if len(among) > 1 and base in among:
-            bases = row.get("bases", {})
-            tables.append(ratio_table(found, members, None, f"{row['title']}: ratio to {base}", among, base, bases))
-    trouble = trouble_table(found, programs)
-    return tables + ([trouble] if trouble else [])
+        row = groups.get(name, {})
+        if layout.subject:
+            title = f"{row['title']}: medians. {row.get('about', '')}" if row else ""
+            made.append(subject_section(found, name if name == suite else f"{suite} {name}", title, layout))
+        else:
+            made.append(group_section(found, suite, name, row, layout))
+    trouble = trouble_table(found, found.suite(suite))
+    return made + ([Section([trouble], [], [])] if trouble else [])
 
 
-def suite_tables(found: Results, programs: Sequence[Program], groups: Mapping[str, Any]) -> list[Table]:
-    """All tables of one suite."""
-    if groups:
-        return group_tables(found, programs, groups)
-    tables = [score_table(found, programs)] if OURS in found.libraries else []
-    tables.append(figure_table(found, programs))
-    tables.append(ratio_table(found, programs, None, "Ratio to glibc by the program's figure (95 % interval)"))
-    tables.append(ratio_table(found, programs, "peak", "Peak resident memory, ratio to glibc (95 % interval)"))
-    tables.append(
-        ratio_table(
-            found,
-            programs,
-            "mean",
-            "Resident memory averaged over the run, ratio to glibc (95 % interval); - where too short to sample",
-        )
-    )
-    tables.append(cpu_table(found, programs))
-    tables.append(fault_table(found, programs))
-    trouble = trouble_table(found, programs)
-    return tables + ([trouble] if trouble else [])
-
-
-def suite_plots(found: Results, name: str, programs: Sequence[Program]) -> list[tuple[str, Callable[[], plots.Figure]]]:
-    """Names and makers of the pictures of one suite."""
-    others = [library for library in found.libraries if library != BASE]
+def suite_plots(name: str, programs: Sequence[Program], layout: Layout) -> list[tuple[str, Callable[[], plots.Figure]]]:
+    """Names and makers of the pictures: ratios to the base, of the figure and of memory, and a curve for each sweep."""
+    others = [library for library in layout.among if library != layout.base]
+    stem = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
     def ratios(figure: Optional[str], title: str) -> Callable[[], plots.Figure]:
         rows = []
         for program in programs:
-            found_ratios = {library: program.ratio(library, BASE, figure or program.figure) for library in others}
-            rows.append(
-                (program.name, {key: ratio for key, ratio in found_ratios.items() if math.isfinite(ratio.value)})
-            )
+            each = {
+                library: program.ratio(library, (layout.bases or {}).get(library, layout.base), figure or program.figure)
+                for library in others
+            }
+            rows.append((program.name, {key: ratio for key, ratio in each.items() if math.isfinite(ratio.value)}))
         return lambda: plots.ratios_figure(rows, others, title)
 
-    made = [
-        (f"{name}-figure", ratios(None, "ratio to glibc by the program's figure (time: left is faster)")),
-        (f"{name}-memory", ratios("peak", "peak resident memory, ratio to glibc (left is less)")),
-    ]
+    made = []
+    if others and layout.base in layout.among:
+        lower = all(program.better == "lower" for program in programs)
+        side = " (left is better)" if lower else ""
+        made = [
+            (f"{stem}-figure", ratios(None, f"{name}: ratio to {layout.base} by the program's figure{side}")),
+            (f"{stem}-memory", ratios("peak", f"{name}: peak resident memory, ratio to {layout.base} (left is less)")),
+        ]
     for sweep in dict.fromkeys(program.sweep[0] for program in programs if program.sweep):
-        made.append((f"{name}-{sweep}", lambda sweep=sweep: plots.sweep_figure(found, programs, sweep)))
+        made.append(
+            (f"{stem}-{sweep}", lambda sweep=sweep: plots.sweep_figure(layout.among, programs, sweep))  # type: ignore[misc]
+        )
     return made
 
 
@@ -236,7 +265,7 @@ STYLE = """body{font:15px/1.45 system-ui,sans-serif;max-width:76rem;margin:2rem 
 h2{margin-top:3rem;border-bottom:1px solid #ccc}h3{font-size:1rem;margin:1.6rem 0 .4rem}
 table{border-collapse:collapse;font-size:.85rem}th,td{padding:.2rem .6rem;border-bottom:1px solid #ddd;text-align:right}
 th:first-child,td:first-child{text-align:left;white-space:pre}.wide{overflow-x:auto}
-figure{margin:1.5rem 0}svg{max-width:100%;height:auto}
+figure{margin:1.5rem 0}details{margin:1rem 0}summary{cursor:pointer}svg{max-width:100%;height:auto}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.1rem 1rem;font-size:.85rem}dd{margin:0}"""
 
 
@@ -260,31 +289,41 @@ def render(found: Results) -> Path:
     page.append("</dl>")
     for name in dict.fromkeys(program.suite for program in found.programs):
         about, programs = found.about["suites"][name], found.suite(name)
-        groups = about.get("groups", {})
-        tables = suite_tables(found, programs, groups)
-        attempts, counted = (
-            sum(program.attempts for program in programs),
-            sum(len(program.runs) for program in programs),
-        )
+        counted = sum(len(program.runs) for program in programs)
+        attempts = sum(program.attempts for program in programs)
         disturbed = sum(run.disturbed for program in programs for run in program.runs)
         note = (
             f"{counted} runs count, {attempts - counted} were repeated because something else used the machine, "
-            f"{disturbed} of those that count were disturbed all the same."
+            f"{disturbed} of those that count were disturbed all the same. {noise(programs)}"
         )
-        words.append(f"## {about['title']}\n\n{about['about']}\n\n{note}\n\n{markdown(tables)}")
+        words.append(f"## {about['title']}\n\n{about['about']}\n\n{note}\n")
         page.append(
             f"<h2>{html.escape(about['title'])}</h2><p>{html.escape(about['about'])}</p><p>{html.escape(note)}</p>"
         )
-        page += [html_table(table) for table in tables]
-        for picture, make in [] if groups else suite_plots(found, name, programs):
-            plots.save(make(), found.folder / "plots" / f"{picture}.png")
-            text = plots.svg_text(make())
-            (found.folder / "plots" / f"{picture}.svg").write_text(text)
-            page.append(f"<figure id='{html.escape(picture)}'>{text}</figure>")
+        for section in sections(found, name):
+            words.append(markdown([*section.tables, *section.more]))
+            page += [html_table(table) for table in section.tables]
+            for picture, make in section.pictures:
+                plots.save(make(), found.folder / "plots" / f"{picture}.png")
+                text = plots.svg_text(make())
+                (found.folder / "plots" / f"{picture}.svg").write_text(text)
+                page.append(f"<figure id='{html.escape(picture)}'>{text}</figure>")
+            if section.more:
+                page.append("<details><summary>Time, processor time, memory and page faults of these runs</summary>")
+                page += [html_table(table) for table in section.more]
+                page.append("</details>")
     (found.folder / TABLES).write_text("\n".join(words))
     target = found.folder / PAGE
     target.write_text("\n".join(page) + "\n</html>\n")
     return target
+
+
+def page_height(text: str) -> int:
+    """About how many pixels the page is high, so that its last table is in the picture; what is folded away has none."""
+    open_text = re.sub(r"<details>.*?</details>", "<p></p>", text, flags=re.S)
+    pictures = sum(float(points) * 4 / 3 + 60 for points in re.findall(r'<svg [^>]*?height="([0-9.]+)pt"', open_text))
+    rows, titles = open_text.count("<tr>"), open_text.count("<h3>") + open_text.count("<h2>")
+    return 500 + round(pictures) + 26 * rows + 60 * titles + 60 * text.count("<details>")
 
 
 def screenshot(page: Path, picture: Path, say) -> None:  # type: ignore[no-untyped-def]
@@ -295,7 +334,7 @@ def screenshot(page: Path, picture: Path, say) -> None:  # type: ignore[no-untyp
     )
     if browser is None:
         raise ToolError("no Chromium is here (Debian: apt-get install chromium)")
-    height = 700 + 2600 * page.read_text().count("<h2>")
+    height = min(16_000, page_height(page.read_text()))  # Chromium draws no larger surface
     with tempfile.TemporaryDirectory(prefix="sutler-") as profile:
         command = [
             browser,
@@ -317,49 +356,30 @@ def screenshot(page: Path, picture: Path, say) -> None:  # type: ignore[no-untyp
         raise ToolError(f"Chromium took no picture: {done.stderr.strip()[-300:]}")
 
 
-def agreement(console: Console, one: Results, other: Results) -> int:
-    """Whether two runs of the same suites agree within their intervals; returns the number of figures that do not."""
-    known = {(program.suite, program.name): program for program in other.programs}
-    apart: list[str] = []
-    count = 0
-    for program in one.programs:
-        twin = known.get((program.suite, program.name))
-        for library in one.libraries:
-            if twin is None or library not in other.libraries:
-                continue
-            mine, theirs = program.middle(library, program.figure), twin.middle(library, program.figure)
-            if mine is None or theirs is None:
-                continue
-            count += 1
-            if not mine.agrees(theirs):
-                apart.append(
-                    f"{program.suite}: {program.name}, {library}: "
-                    f"{number(mine.value)} ({number(mine.low)}-{number(mine.high)}) "
-                    f"and {number(theirs.value)} ({number(theirs.low)}-{number(theirs.high)})"
-                )
-    console.print(f"{count - len(apart)} of {count} figures agree within their intervals", style="bold")
-    for line in apart:
-        console.print(f"  apart: {line}", markup=False, soft_wrap=True)
-    return len(apart)
-
-
-def report(console: Console, folder: Path, picture: Optional[Path], against: Optional[Path]) -> int:
+def report(
+    console: Console,
+    folder: Path,
+    picture: Optional[Path],
+    against: Optional[Path],
+    page_to_fill: Optional[Path] = None,
+) -> int:
     """The verb."""
     say = lambda text: console.print(f"sutler: {text}", markup=False, highlight=False, soft_wrap=True)  # noqa: E731
     found = results.load(folder)
     page = render(found)
     say(f"tables: {folder / TABLES}")
     say(f"page: {page}")
-    for name in dict.fromkeys(program.suite for program in found.programs):
-        if OURS in found.libraries and not found.about["suites"][name].get("groups"):
-            title, header, rows = score_table(found, found.suite(name))
-            console.print(f"\n{name}: {title}", style="bold")
+    for name, suite, layout in layouts(found):
+        if layout.subject:
+            title, _, rows = score_table(found, layout.programs, layout.subject, layout.among)
+            where = suite if name == suite else f"{suite}, {name}"
+            console.print(f"\n{where}: {title}", style="bold", markup=False)
             for row in rows:
                 line = f"  {row[0]}: better {row[1]}, worse {row[2]}, no difference {row[3]}; ratio {row[4]}"
                 console.print(line + (f"; worse at: {row[5]}" if row[5] != "-" else ""), markup=False, soft_wrap=True)
     if picture:
         screenshot(page, picture, say)
         say(f"picture: {picture}")
-    if against:
-        return 1 if agreement(console, found, results.load(against)) else 0
-    return 0
+    if page_to_fill:
+        publish(found, page_to_fill, say)
+    return agreement(console, found, results.load(against)) if against else 0

@@ -7,13 +7,16 @@ packages = "real"        a group of data/packages.toml
 [[program]]  name, run; optional: figure (a printed key, or wall/cpu/peak/mean/faults; default ns_per_op for the
              programs of @bench@, else wall), better ("lower" or "higher"), also (further keys), input, outputs, remove, environment,
              hide_output, program (what must exist besides run[0]), timeout, repeats, group, count (run under callgrind:
-             malloc_instructions and free_instructions a call, and malloc_percent, free_percent)
+             malloc_instructions and free_instructions a call, and malloc_percent, free_percent), seconds (about how long
+             one run takes, for the estimate), rounds (at most so many of the suite's)
 [[sweep]]    as program, run once for each of `values`, which stands in @value@; label names the axis
 [[library]]  name, settings, and preload (files) or engine and/or backend (names): a further contender
 [[group]]    name, title, about, base, bases, under: a table of its own for the programs that say group = name: they
-             run under the allocators that `under` lists, each compared with the one `bases` says, else with `base`
-             (default: glibc)
+             run under the allocators that `under` lists (@peers@ stands for all peers of the run), each compared with the
+             one `bases` says, else with `base` (default: glibc); with `subject` it is the other way round: the ratios are
+             the subject's to each of the others; mean = false where a mean over its programs says nothing
 peers, repeats, timeout  defaults of the command line's --peers and of the programs' repeats and timeout
+minutes                  no round is begun that would end after so many minutes (default of --minutes)
 """
 
 from __future__ import annotations
@@ -22,10 +25,10 @@ import shutil
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 from . import inputs
-from .libraries import Library
+from .libraries import SAME, Library
 from .measure import Run, parse_pairs
 from .packages import tomllib
 from .paths import DATA, ToolError, cache_dir, require_tree
@@ -40,6 +43,9 @@ BUILT_IN: Mapping[str, Callable[[Run], Optional[float]]] = {
     "switches": lambda run: float(run.switches),
     "preemptions": lambda run: float(run.preemptions),
 }
+
+
+RUN_OVERHEAD_S = 0.25  # warming the memory, starting the launcher, hashing what was printed
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,13 @@ class Entry:
     sweep: Optional[tuple[str, str, float]] = None
     group: str = ""
     under: tuple[str, ...] = ()
+    seconds: float = 1.0
+    most_rounds: int = 0
+
+    def contenders(self, libraries: Sequence[Library]) -> list[Library]:
+        """Those of the run's allocators this program runs under; the A/A partner goes where glibc goes."""
+        wanted = (*self.under, *([SAME.name] if "glibc" in self.under else []))
+        return [library for library in libraries if not self.under or library.name in wanted]
 
     def missing(self) -> str:
         """The first program that is not on this machine."""
@@ -95,6 +108,7 @@ class Suite:
     peers: Optional[tuple[str, ...]] = None
     build: bool = False
     packages: str = ""
+    minutes: float = 0.0
     meta: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -115,7 +129,7 @@ def load(name: str) -> Suite:
         data = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
         raise ToolError(f"{path.name}: {error}") from error
-    groups = {row["name"]: row for row in data.get("group", [])}
+    groups = {row["name"]: _with_peers(row) for row in data.get("group", [])}
     defaults = {key: data[key] for key in ("repeats", "timeout") if key in data}
     entries = [_entry(name, {**defaults, **row}, groups) for row in data.get("program", [])]
     for row in data.get("sweep", []):
@@ -138,9 +152,10 @@ def load(name: str) -> Suite:
         for row in data.get("library", [])
         if not _over_something(row)
     ]
-    known = {"glibc", "sutler", *(row["name"] for row in data.get("library", []))}
+    known = {"glibc", "sutler", *(row["name"] for row in data.get("library", [])), *_every_peer()}
     for row in groups.values():
-        strange = [word for word in (*row.get("under", ()), row.get("base", "glibc"), *row.get("bases", {}).values()) if word not in known]
+        named = (*row.get("under", ()), row.get("base", "glibc"), *row.get("bases", {}).values())
+        strange = [word for word in (*named, row.get("subject", "sutler")) if word not in known]
         if strange:
             raise ToolError(f"suite {name}, group {row['name']}: no library is called {', '.join(strange)}")
     return Suite(
@@ -155,8 +170,23 @@ def load(name: str) -> Suite:
         tuple(data["peers"]) if "peers" in data else None,
         bool(data.get("build", False)),
         data.get("packages", ""),
+        float(data.get("minutes", 0)),
         data,
     )
+
+
+def _every_peer() -> list[str]:
+    from . import peers
+
+    return [name for name in peers.table() if name != "glibc"]
+
+
+def _with_peers(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A group's row with the peers' names in the place of @peers@; those that do not run have no column."""
+    if "under" not in row:
+        return dict(row)
+    under = [name for word in row["under"] for name in (_every_peer() if word == "@peers@" else [word])]
+    return {**row, "under": under}
 
 
 def _placed(word: str) -> str:
@@ -207,6 +237,8 @@ def _entry(suite: str, row: Mapping[str, Any], groups: Mapping[str, Mapping[str,
         "label",
         "group",
         "count",
+        "seconds",
+        "rounds",
     }
     if unknown:
         raise ToolError(f"suite {suite}, {row['name']}: unknown key {', '.join(sorted(unknown))}")
@@ -250,6 +282,18 @@ def _entry(suite: str, row: Mapping[str, Any], groups: Mapping[str, Mapping[str,
         needs,
         group=group,
         under=tuple(groups[group].get("under", ())) if group else (),
+        seconds=float(row.get("seconds", 0.5 if own else 1.0)),
+        most_rounds=int(row.get("rounds", 0)),
+    )
+
+
+def estimated_seconds(entries: Sequence[Entry], libraries: Sequence[Library], rounds: int) -> float:
+    """About how long all rounds take on a quiet machine of today: what the suite says of each program."""
+    return sum(
+        (entry.seconds + RUN_OVERHEAD_S)
+        * (min(rounds, entry.most_rounds) if entry.most_rounds else rounds)
+        * len(entry.contenders(libraries))
+        for entry in entries
     )
 
 

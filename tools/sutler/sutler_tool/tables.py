@@ -14,6 +14,40 @@ from .stats import Interval, ratio_of_medians
 from .verdict import Figures
 
 NO_FIGURE = Interval(math.nan, math.nan, math.nan, 0)
+UNITS = {"ns_per_op": "ns", "wall": "s", "cpu": "s", "peak": "bytes", "mean": "bytes", "seconds": "s", "longest_us": "us"}
+
+
+def unit(figure: str) -> str:
+    """The unit of a figure, or its own name where that says it."""
+    return UNITS.get(figure, figure)
+
+
+def number(value: float) -> str:
+    """Three digits that mean something."""
+    if not math.isfinite(value):
+        return "-"
+    size = abs(value)
+    if size >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 0.1 else f"{value:.3g}"
+
+
+def cell(program, library: str, figure: str, scale: float = 1.0) -> str:  # type: ignore[no-untyped-def]
+    """A median of a results.Program, with half its interval's width as a percentage; or what went wrong."""
+    trouble = program.trouble(library)
+    middle = program.middle(library, figure)
+    if middle is None:
+        return trouble or "-"
+    width = (middle.high - middle.low) / 2 / middle.value * 100 if middle.value else 0.0
+    text = number(middle.value * scale) + (f" ±{width:.0f}%" if width >= 0.95 else f" ±{width:.1f}%") * (middle.rounds > 1)
+    return f"{text} ({trouble})" if trouble else text
+
+
+def ratio_text(ratio: Interval) -> str:
+    """`0.93 (0.91-0.95)`."""
+    if not math.isfinite(ratio.value):
+        return "-"
+    return f"{ratio.value:.2f} ({ratio.low:.2f}-{ratio.high:.2f})" if ratio.rounds > 1 else f"{ratio.value:.2f}"
 
 
 def seconds(value: Optional[float]) -> str:
@@ -22,6 +56,14 @@ def seconds(value: Optional[float]) -> str:
     if value < 0.1:
         return f"{value * 1000:.1f} ms"
     return f"{value:.2f} s" if value < 100 else f"{value:.0f} s"
+
+
+def duration(value: float) -> str:
+    """How long a person waits: `40 s`, `7 min`, `1 h 10 min`."""
+    if value < 90:
+        return f"{value:.0f} s"
+    minutes = round(value / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def mebibytes(value: Optional[float]) -> str:
