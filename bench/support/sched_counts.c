@@ -50,6 +50,5 @@ void sched_counts_print(const struct sched_counts *counts)
     if (sutler_is_active != NULL && sutler_is_active() && sutler_stats_get(&stats, sizeof stats) == 0) {
         result_count("restarts", stats.aborts);
         result_count("lock_waits", stats.lock_waits);
-        result_count("remote_frees", stats.remote_frees);
     }
 }
