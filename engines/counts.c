@@ -24,10 +24,13 @@ static uint64_t manager_cpu_us(void)
 EXPORT void sutler_engine_counts(void (*each)(const char *name, uint64_t value));
 EXPORT void sutler_engine_counts(void (*each)(const char *name, uint64_t value))
 {
-    each("messages", LOAD_RELAXED(&engine_counts.messages));
-    each("handed", LOAD_RELAXED(&engine_counts.handed));
-    each("sleeps", LOAD_RELAXED(&engine_counts.sleeps));
-    each("wakes", LOAD_RELAXED(&engine_counts.wakes));
-    each("lock_waits", LOAD_RELAXED(&engine_counts.lock_waits));
+    struct engine_counts counts = engine_counts;
+    if (engine.counts != NULL)
+        engine.counts(&counts);
+    each("messages", counts.messages);
+    each("handed", counts.handed);
+    each("sleeps", counts.sleeps);
+    each("wakes", counts.wakes);
+    each("lock_waits", counts.lock_waits);
     each("manager_us", manager_cpu_us());
 }

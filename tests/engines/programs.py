@@ -54,7 +54,9 @@ cli shutdown nosave; wait""",
     "paper-long": r"""for command in treeadd perimeter mst cfrac deltablue kinematics netsim; do "$BENCH"/$command; done""",
 }
 SHORT = [name for name in CASES if name != "paper-long"]
-MEASURED = re.compile(r" (seconds|ns_per_op|cpu_seconds|faults|peak_rss_kib)=\S+")
+MEASURED = re.compile(
+    r" (seconds|ns_per_op|cpu_seconds|faults|peak_rss_kib|messages|handed|sleeps|wakes|lock_waits|manager_us)=\S+"
+)
 
 
 def missing(case: str, bench: str | None) -> str:
