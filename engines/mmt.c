@@ -6,9 +6,9 @@
  * queues of 200; a full one is handed to the server while the client fills the other (III-D1, III-E3).  The server drives
  * the unmodified library with plain calls of malloc and free (mmt_server.c).
  *
- * Client and server talk through counters with one writer each (III-E2): a request is wakeup != served, a queue to be emptied
- * is handed != drained, a bucket to be had is given != taken, one to be filled is ordered != orders_seen.  Full fences appear only where one of them may be asleep, once per request or queue, and are not on
- * the path of a call.
+ * Client and server talk through counters with one writer each (III-E2): a request is wakeup != served, a queue to be
+ * emptied is handed != drained, a bucket to be had is given != taken, one to be filled is ordered != orders_seen.  Full
+ * fences appear only where one of them may be asleep, once per request, bucket or queue, and are not on the path of a call.
  *
  * The paper's server polls for ever; ours sleeps after a while (manager.c), as it must on one cpu.  That moves one step of the
  * protocol: the paper's client asks for each bucket, and the polling server passes it at once (III-F).  Asking a sleeping
