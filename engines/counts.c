@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: the papers explain their tables by counting (MMT figure 2 and table I, the thesis's misses), and on a busy machine
- * counts say more than times.  Counted is what is rare and dear anyway: a word to the other thread, a sleep, a wake, a lock
- * found held.  Nothing on the path of a call that needs none of these is counted.
+ * Why: the papers explain their tables by counting (MMT figure 2 and table I, the thesis's misses), and on a busy
+ * machine counts say more than times.  Counted is what is rare and dear anyway: a word to the other thread, a sleep, a
+ * wake, a lock found held.  Nothing on the path of a call that needs none of these is counted.
  *
  * Read from outside: a program that knows of the function (bench/support/result.c) asks for the figures at its end.
  */

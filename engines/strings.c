@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: the C library's functions that return a block call malloc and so arrive in the engine by themselves.  Not so when the
- * backend is a library preloaded after it that brings versions of its own: mimalloc has strdup, strndup and (2.x)
- * realpath, which allocate past the engine.  The block is the backend's either way, so nothing breaks; but the checks
- * (checks.c) have not seen it and would take its free for one of a wild pointer.  So they are defined here, over the
- * engine's malloc.  A path longer than PATH_MAX is ENAMETOOLONG, where glibc's realpath may return it.
+ * Why: the C library's functions that return a block call malloc and so arrive in the engine by themselves.  Not so
+ * when the backend is a library preloaded after it that brings versions of its own: mimalloc has strdup, strndup and
+ * (2.x) realpath, which allocate past the engine.  The block is the backend's either way, so nothing breaks; but the
+ * checks (checks.c) have not seen it and would take its free for one of a wild pointer.  So they are defined here,
+ * over the engine's malloc.  A path longer than PATH_MAX is ENAMETOOLONG, where glibc's realpath may return it.
  */
 #include "engine.h"
 

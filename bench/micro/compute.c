@@ -3,8 +3,8 @@
  * Why: whether a second thread can take over allocation depends on how much the program does besides: it gains at most
  * what its own malloc and free cost, and it waits when the other thread needs longer for them than the program between
  * them.  So here that time is a parameter.  An operation frees the oldest of `live` blocks, allocates another of the
- * next size, marks it, and computes `work` dependent steps, about a nanosecond each.  MMT's programs (its Table II: 3 to 13
- * million calls a second) lie where an operation takes 150 to 600 ns.
+ * next size, marks it, and computes `work` dependent steps, about a nanosecond each.  MMT's programs (its Table II: 3
+ * to 13 million calls a second) lie where an operation takes 150 to 600 ns.
  */
 #include "args.h"
 #include "clock.h"
