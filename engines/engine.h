@@ -28,6 +28,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -56,6 +57,21 @@ struct backend {
 };
 extern struct backend backend;
 
+/* counts.c: what is rare and dear, for the papers' analyses */
+struct engine_counts {
+    uint64_t messages;   /* questions to the manager whose answer a thread waited for */
+    uint64_t handed;     /* freed blocks, or queues of them, given to the manager without waiting */
+    uint64_t sleeps;     /* waits, of either side's, that the kernel was asked for */
+    uint64_t wakes;      /* and their ends */
+    uint64_t lock_waits; /* MMT designs 3 to 5: a lock that was held */
+};
+extern struct engine_counts engine_counts;
+
+static inline void engine_count(uint64_t *which)
+{
+    __atomic_fetch_add(which, 1, __ATOMIC_RELAXED);
+}
+
 struct engine {
     const char *name;
     size_t largest;      /* greatest size given to allocate() */
@@ -70,6 +86,7 @@ struct engine {
     void (*fork_prepare)(void);
     void (*fork_parent)(void);
     void (*fork_child)(void);
+    void (*counts)(struct engine_counts *counts); /* adds what the engine counts by itself; may be NULL */
 };
 extern const struct engine engine;
 
@@ -92,6 +109,7 @@ void engine_ensure(void);
 enum manager_state { MANAGER_ABSENT, MANAGER_STARTING, MANAGER_RUNNING, MANAGER_FAILED };
 extern uint32_t manager_state;
 extern bool manager_main_gone;
+extern clockid_t manager_clock; /* its cpu time */
 bool manager_start(void);
 void manager_begin(void); /* manage() works between begin and end; a fork waits for end, sleep or checkpoint */
 void manager_end(void);

@@ -19,7 +19,9 @@
 #include "engine.h"
 #include "checks.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -314,6 +316,17 @@ static void fork_child(void)
     engine_bypass--;
 }
 
+/* A library that takes a backtrace now and then (Scudo does) has libgcc_s loaded for its first one.  On the manager's thread
+ * that waits for the loader's lock, which a thread inside dlopen may hold while it waits for the manager.  So the first one
+ * is now.  The C library's own malloc takes none. */
+static void load_unwinder(void)
+{
+    Dl_info below;
+    void *frame[1], *function = *(void **)&backend.usable;
+    if (dladdr(function, &below) != 0 && strstr(below.dli_fname, "/libc.so") == NULL)
+        backtrace(frame, 1);
+}
+
 static __attribute__((constructor)) void engine_constructor(void)
 {
     if (!backend_ready_slow()) /* somebody else is opening it: we are inside of that */
@@ -325,6 +338,7 @@ static __attribute__((constructor)) void engine_constructor(void)
         engine_die();
     }
     pthread_setspecific(thread_key, &main_thread_mark);
+    load_unwinder();
     engine.start();
     engine_bypass--;
     STORE(&running, true);

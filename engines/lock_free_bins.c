@@ -130,8 +130,10 @@ static void free_list_add(struct block *block)
     do {
         STORE_RELAXED(&block->next, old);
     } while (!__atomic_compare_exchange_n(&lfb_free_list, &old, block, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
-    if (refresh_due(&frees, FREES_PER_REFRESH) && manager_ready())
+    if (refresh_due(&frees, FREES_PER_REFRESH) && manager_ready()) {
+        engine_count(&engine_counts.handed);
         signal_manager(&lfb_free_wanted);
+    }
 }
 
 /* A miss: the bin grows by one, the manager hears which bin is waited on, and we wait for its next refill. */
@@ -142,6 +144,7 @@ static __attribute__((noinline)) void *allocate_slow(struct bin *bin, unsigned i
     uint32_t failed = LOAD(&bin->failed);
     if (LOAD_RELAXED(&bin->size) < bin_size_most(lfb_block_bytes(index)))
         __atomic_fetch_add(&bin->size, 1, __ATOMIC_RELAXED);
+    engine_count(&engine_counts.messages);
     for (;;) {
         uint32_t filled = LOAD(&bin->filled); /* before the attempt, or a refill between it and the wait is missed */
         if (bin_reserve(bin, 1) == 1)

@@ -85,6 +85,7 @@ static void *locked_bins_allocate(size_t size)
         uint32_t failures = bin->failures;
         if (bin->size < bin_size_most(block_bytes(index)))
             bin->size++;
+        engine_count(&engine_counts.messages);
         do {
             signal_refresh(&malloc_refresh_wanted);
             wait_locked(&bin->filled, &bin->lock);
@@ -110,8 +111,10 @@ static void locked_bins_release(void *block)
     array.addresses[(array.first + array.count++) % ARRAY_ROOM] = block;
     bool due = refresh_due(&frees, FREES_PER_REFRESH);
     pthread_mutex_unlock(&array.lock);
-    if (due)
+    if (due) {
+        engine_count(&engine_counts.handed);
         signal_refresh(&free_refresh_wanted);
+    }
 }
 
 /* ---------------------------------------------------------------------------------------- manager (thesis figure 6.11) */

@@ -28,17 +28,18 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define STACK_BYTES   ((size_t)512 * 1024)
 #define SPIN_NS       20000 /* as long as a futex wake takes: then waiting costs at most twice what it had to */
 #define SPINS_MOST    2000u
+#define SPINS_A_YIELD 512u
 #define IDLE_CHECK_MS 1000
 
 /* Read at every call; what is written at every sleep is on a line of its own. */
 _Alignas(64) uint32_t manager_state;
 bool manager_main_gone;
+clockid_t manager_clock;
 unsigned engine_spins;
 
 static struct {
@@ -50,18 +51,29 @@ static struct {
 void engine_futex_wait(uint32_t *word, uint32_t value, long ms)
 {
     struct timespec limit = {ms / 1000, ms % 1000 * 1000000};
+    engine_count(&engine_counts.sleeps);
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &limit, NULL, 0);
 }
 
 void engine_futex_wake(uint32_t *word)
 {
+    engine_count(&engine_counts.wakes);
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+/* One turn of a long spin (SUTLER_ENGINE_SPINS): whoever is waited for may want this very cpu. */
+static void spin(unsigned turn)
+{
+    if (turn % SPINS_A_YIELD == SPINS_A_YIELD - 1)
+        sched_yield();
+    else
+        cpu_relax();
 }
 
 void engine_relax(unsigned *turn)
 {
     if (*turn < engine_spins) {
-        cpu_relax();
+        spin(*turn);
     } else if (*turn < engine_spins + 50) {
         sched_yield();
     } else {
@@ -76,7 +88,7 @@ void engine_wait(uint32_t *word, uint32_t value, uint32_t *waiting)
     for (unsigned i = 0; i < engine_spins; i++) {
         if (LOAD(word) != value)
             return;
-        cpu_relax();
+        spin(i);
     }
     int saved = errno;
     while (LOAD(word) == value) {
@@ -108,6 +120,7 @@ static void *manager_main(void *unused)
 {
     (void)unused;
     engine_bypass = 1;
+    pthread_getcpuclockid(pthread_self(), &manager_clock);
     prctl(PR_SET_NAME, "sutler-engine");
     engine.manage();
     return NULL;
@@ -185,7 +198,7 @@ bool manager_sleep(bool (*wanted)(void))
         manager_checkpoint();
         if (wanted())
             return true;
-        cpu_relax();
+        spin(i);
     }
     STORE_RELAXED(&at.sleeping, 1);
     FENCE(); /* partner: manager_wake */

@@ -6,9 +6,15 @@
  * queues of 200; a full one is handed to the server while the client fills the other (III-D1, III-E3).  The server drives
  * the unmodified library with plain calls of malloc and free (mmt_server.c).
  *
- * Client and server talk through counters with one writer each (III-E2): a request is wakeup != served, a queue to be emptied
- * is handed != drained.  Full fences appear only where one of them may be asleep, once per request or queue, and are not on
- * the path of a call.  The paper's server polls for ever; ours sleeps after a while (manager.c), as it must on one cpu.
+ * Client and server talk through counters with one writer each (III-E2): a request is wakeup != served, a queue to be
+ * emptied is handed != drained, a bucket to be had is given != taken, one to be filled is ordered != orders_seen.  Full
+ * fences appear only where one of them may be asleep, once per request, bucket or queue, and are not on the path of a call.
+ *
+ * The paper's server polls for ever; ours sleeps after a while (manager.c), as it must on one cpu.  That moves one step of the
+ * protocol: the paper's client asks for each bucket, and the polling server passes it at once (III-F).  Asking a sleeping
+ * one costs a wake and its latency, 25 us for a bucket that lies there full.  So the server gives a bucket as soon as it is
+ * full, the client takes it without asking, and two buckets a size change sides as the two queues of III-E3 do: while
+ * the client empties one, the server fills the other.  Only a client that finds none asks, and waits.
  *
  * SUTLER_MMT_DESIGN=1..6 are section V's designs, for its figures 7, 8 and 9: 1 all synchronous, 2 deallocation in bulk,
  * 3 to 5 allocation back on the program's thread (mmt_shared.c), 6 (default) the final one.
@@ -102,7 +108,24 @@ static __attribute__((noinline)) void *request(struct client *client, size_t siz
     return client->reply;
 }
 
-/* III-D2.  A bucket is the client's between two requests; the server exchanges it only while the client waits. */
+/* III-D2, the bucket in use is empty.  Taking the next one orders the one after it ("aggressive", figure 5b), which goes
+ * where the empty one was. */
+static __attribute__((noinline)) void *change_bucket(struct client *client, size_t size)
+{
+    uint32_t taken = client->taken[size];
+    if (LOAD(&client->given[size]) == taken) {
+        client->bucket[size] = NULL;
+        return request(client, size, NULL);
+    }
+    struct bucket *bucket = client->buckets[size][taken % 2];
+    client->bucket[size] = bucket;
+    client->taken[size] = taken + 1;
+    client->orders[client->ordered % MMT_ORDERS] = (uint16_t)size;
+    STORE(&client->ordered, client->ordered + 1);
+    manager_wake();
+    return bucket->blocks[bucket->next++];
+}
+
 static void *mmt_allocate(size_t size)
 {
     if (mmt_design.allocate_at_client)
@@ -114,6 +137,8 @@ static void *mmt_allocate(size_t size)
         struct bucket *bucket = client->bucket[size];
         if (LIKELY(bucket != NULL && bucket->next < bucket->count))
             return bucket->blocks[bucket->next++];
+        if (mmt_design.preallocate)
+            return change_bucket(client, size);
     }
     return request(client, size, NULL);
 }
@@ -238,6 +263,15 @@ static void mmt_fork_child(void)
     shared_fork_child();
 }
 
+/* The protocol's own counters say it; nothing is counted on its way. */
+static void mmt_counts(struct engine_counts *counts)
+{
+    for (const struct client *client = LOAD(&mmt_clients); client != NULL; client = client->next) {
+        counts->messages += LOAD_RELAXED(&client->wakeup);
+        counts->handed += LOAD_RELAXED(&client->handed);
+    }
+}
+
 const struct engine engine = {
     .name = "mmt",
     .largest = ENGINE_LARGEST,
@@ -247,6 +281,7 @@ const struct engine engine = {
     .large = mmt_large,
     .manage = mmt_manage_design,
     .thread_exit = mmt_thread_exit,
+    .counts = mmt_counts,
     .fork_prepare = mmt_fork_prepare,
     .fork_parent = mmt_fork_parent,
     .fork_child = mmt_fork_child,

@@ -5,7 +5,7 @@
  *
  * One server serves all clients; every thread of the program is a client with a struct of its own, which the paper leaves
  * for later ("outside the scope").  Single-writer rule (MMT III-E2, III-E3): each field below has one writer, named by its
- * group; a bucket's writer changes hands with `served`, a queue's with `handed` and `drained`.
+ * group; a bucket's writer changes hands with `given` and `ordered`, a queue's with `handed` and `drained`.
  */
 #ifndef ENGINES_MMT_H
 #define ENGINES_MMT_H
@@ -14,6 +14,7 @@
 
 #define MMT_SMALL 512u /* III-C: only requests up to this are preallocated */
 #define MMT_QUEUE 200u /* III-D1: entries of a deallocation queue */
+#define MMT_ORDERS 1024u /* more than sizes: each has at most one order under way */
 
 /* III-D2: bucket size = 400 + 4 x request size, so that buckets of different sizes do not run empty together. */
 static inline uint32_t mmt_bucket_size(size_t size)
@@ -22,7 +23,7 @@ static inline uint32_t mmt_bucket_size(size_t size)
 }
 
 struct bucket {
-    uint32_t next;  /* the client takes from here */
+    uint32_t next;  /* the client takes from here, once it has been given */
     uint32_t count; /* the server filled up to here */
     void *blocks[];
 };
@@ -41,6 +42,10 @@ struct client {
     size_t size;     /* the request: this many bytes, or, if `freed` is set, the deallocation of that (design 1) */
     void *freed;
     uint32_t queued[2]; /* entries in a queue handed over */
+    uint32_t ordered;   /* buckets taken, so the next one of that size is to be filled */
+    uint16_t orders[MMT_ORDERS];
+    struct bucket *bucket[MMT_SMALL + 1]; /* the one in use */
+    uint32_t taken[MMT_SMALL + 1];        /* buckets of this size taken so far */
     uint32_t owner;     /* enum client_owner; between clients only: who may use a retired one */
     struct client *next;
 
@@ -49,12 +54,11 @@ struct client {
     uint32_t drained;             /* queues emptied */
     uint32_t drained_to;          /* entries of the queue being emptied */
     void *reply;
-    uint32_t filling;          /* sizes whose next bucket is not full yet, in all */
+    uint32_t orders_seen;
+    uint32_t filling; /* sizes whose next bucket is not full yet, in all */
     uint64_t fill_bits[MMT_SMALL / 64 + 1];
-
-    /* written by the server, taken from by the client; `next_bucket` is the server's alone */
-    struct bucket *bucket[MMT_SMALL + 1];
-    struct bucket *next_bucket[MMT_SMALL + 1];
+    uint32_t given[MMT_SMALL + 1];            /* buckets of this size filled so far: `taken` of them are the client's */
+    struct bucket *buckets[MMT_SMALL + 1][2]; /* number n is buckets[size][n % 2] */
 
     _Alignas(64) void *queues[2][MMT_QUEUE]; /* written by the client until handed over */
 };

@@ -36,6 +36,8 @@ static void spin_lock(uint32_t *lock)
     unsigned turn = 0;
     uint32_t open = 0;
     while (!__atomic_compare_exchange_n(lock, &open, 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+        if (turn == 0)
+            engine_count(&engine_counts.lock_waits);
         open = 0;
         engine_relax(&turn);
     }
@@ -72,10 +74,12 @@ static void spin_semaphore_post(uint32_t *semaphore)
 
 static void lock(pthread_mutex_t *mutex, uint32_t *spin)
 {
-    if (mmt_design.pthread)
-        pthread_mutex_lock(mutex);
-    else
+    if (!mmt_design.pthread) {
         spin_lock(spin);
+    } else if (pthread_mutex_trylock(mutex) != 0) {
+        engine_count(&engine_counts.lock_waits);
+        pthread_mutex_lock(mutex);
+    }
 }
 
 static void unlock(pthread_mutex_t *mutex, uint32_t *spin)
@@ -142,6 +146,7 @@ void shared_release(void *block)
         library_free(block);
         return;
     }
+    engine_count(&engine_counts.handed);
     wait_for_room();
     lock(&queue_mutex, &queue_spin);
     queue.entries[(queue.first + queue.count++) % MMT_QUEUE] = block;

@@ -48,6 +48,7 @@ static void *pass(enum message_type type, size_t size, void *address)
     message.size = size;
     message.address = address;
     message.state = MESSAGE_PLACED;
+    engine_count(&engine_counts.messages);
     pthread_cond_signal(&request_ready);
     while (message.state != MESSAGE_ANSWERED)
         pthread_cond_wait(&request_finished, &data_lock);

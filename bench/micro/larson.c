@@ -14,6 +14,7 @@
 #include "clock.h"
 #include "memory.h"
 #include "result.h"
+#include "sched_counts.h"
 #include "slots.h"
 #include "team.h"
 
@@ -131,5 +132,6 @@ int main(int argc, char **argv)
     result_count("blocks", params.blocks);
     result_count("threads_created", threads);
     result_real("ops_per_second", (double)replacements * 1e9 / (double)(end_ns - begin_ns));
+    sched_counts_print(&(struct sched_counts){0});
     return result_end(errors);
 }

@@ -7,6 +7,7 @@
 #include "args.h"
 #include "memory.h"
 #include "result.h"
+#include "sched_counts.h"
 #include "sink.h"
 #include "team.h"
 
@@ -82,5 +83,6 @@ int main(int argc, char **argv)
     result_begin("threadtest", params.threads, outcome.ops, outcome.ns);
     result_count("objects", params.objects);
     result_count("size", params.size);
+    sched_counts_print(&(struct sched_counts){0});
     return result_end(outcome.errors);
 }

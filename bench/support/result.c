@@ -49,6 +49,9 @@ void result_text(const char *key, const char *value)
     line_add(" %s=%s", key, value);
 }
 
+/* Under one of the papers' engines: what it counted. */
+extern void sutler_engine_counts(void (*each)(const char *name, uint64_t value)) __attribute__((weak));
+
 int result_end(uint64_t errors)
 {
     struct rusage usage;
@@ -56,6 +59,8 @@ int result_end(uint64_t errors)
         fprintf(stderr, "%s: %llu wrong results\n", program_name, (unsigned long long)errors);
         return 1;
     }
+    if (sutler_engine_counts != NULL)
+        sutler_engine_counts(result_count);
     getrusage(RUSAGE_SELF, &usage);
     line_add(" cpu_seconds=%.6f faults=%ld peak_rss_kib=%llu\n",
              (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +

@@ -47,6 +47,8 @@ void sched_counts_print(const struct sched_counts *counts)
         result_count("preemptions", counts->preemptions);
     }
     struct sutler_stats stats;
-    if (sutler_is_active != NULL && sutler_is_active() && sutler_stats_get(&stats, sizeof stats) == 0)
+    if (sutler_is_active != NULL && sutler_is_active() && sutler_stats_get(&stats, sizeof stats) == 0) {
         result_count("restarts", stats.aborts);
+        result_count("lock_waits", stats.lock_waits);
+    }
 }

@@ -49,6 +49,7 @@ void snapshot_take(struct sutler_stats *stats)
     stats->takeovers = takeover_count;
     stats->aborts = rcs_restarts;
     stats->manager_cpu_us = manager_cpu_us();
+    stats->lock_waits = atomic_load_explicit(&lock_waits, memory_order_relaxed);
     stats->heaps = heap_total;
     for (unsigned i = 0; i < stats->heaps; i++) {
         const struct heap *h = heap_list[i];

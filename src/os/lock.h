@@ -16,6 +16,7 @@ struct lock {
 
 #define LOCK_FREE {0}
 
+extern _Atomic uint64_t lock_waits; /* times a lock was found held */
 void lock_wait_slow(struct lock *lock);
 
 static inline bool lock_try(struct lock *lock)

@@ -19,6 +19,8 @@ struct hot hot;
 
 uint64_t rcs_restarts;
 
+static unsigned thread_heaps; /* in thread mode */
+
 /* glibc 2.35 and later say where they registered each thread's rseq area. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
@@ -82,6 +84,9 @@ void rcs_start(enum sync_mode wanted, struct heap *empty)
     for (unsigned slot = 0; slot <= slot_count; slot++)
         heap_of_cid[slot] = empty;
     slot_nobody = slot_count;
+    thread_heaps = 2 * os_cpus_allowed(); /* Hoard's number: more than can run at a time, fewer than there may be threads */
+    if (thread_heaps == 0 || thread_heaps > slot_count)
+        thread_heaps = slot_count;
     /* A section reads heap_of_cid[cid] unchecked. */
     bool covered = limit == slot_count;
     rcs_verdict = wanted == sync_rcs && !covered ? rcs_cpus_unknown : probe(wanted, empty);
@@ -97,7 +102,7 @@ unsigned sync_slot(void)
         return *(volatile uint32_t *)(thread_pointer() + hot.cid);
     if (sync_mode == sync_cpu)
         return os_current_cpu() % slot_count;
-    return (unsigned)((((uintptr_t)thread_pointer() >> 12) * 0x9e3779b97f4a7c15ull) >> 32) % slot_count;
+    return (unsigned)((((uintptr_t)thread_pointer() >> 12) * 0x9e3779b97f4a7c15ull) >> 32) % thread_heaps;
 }
 
 bool rcs_fence(void)

@@ -3,10 +3,12 @@
 """Small runs of real programs, without and with an engine preloaded; same output, same status, nothing said on stderr.
 
 The cases are short because the pass-through engine asks another thread at every malloc; tests/preload/cases holds the long
-ones, and compare.py there runs them under any library (--lib)."""
+ones, and compare.py there runs them under any library (--lib).  The papers' programs (bench/paper) are here in both
+lengths: `paper` and, at the length they have in the benchmarks, `paper-long`."""
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -42,36 +44,51 @@ SELECT length(group_concat(b)) FROM t WHERE a < 500; PRAGMA integrity_check;"'''
     "redis-server": r"""redis-server --port 0 --unixsocket "$PWD/s" --save "" --daemonize no >log 2>&1 &
 cli() { env -u LD_PRELOAD redis-cli -s "$PWD/s" "$@"; }
 for i in $(seq 100); do [ "$(cli ping 2>/dev/null)" = PONG ] && break; sleep 0.05; done
-{ for i in $(seq 500); do printf 'set k%d %0*d\\n' $i $((i % 90 + 1)) $i; echo "rpush l$((i % 7)) $i"; echo "zadd z $((i * 7919 % 1009)) m$i"; done; for i in $(seq 1 3 500); do echo "append k$i more"; echo "del k$((i + 1))"; done
+{ for i in $(seq 500); do printf 'set k%d %0*d\n' $i $((i % 90 + 1)) $i; echo "rpush l$((i % 7)) $i"; echo "zadd z $((i * 7919 % 1009)) m$i"; done; for i in $(seq 1 3 500); do echo "append k$i more"; echo "del k$((i + 1))"; done
 } | cli >/dev/null
 cli dbsize; cli get k300; cli get k31; cli llen l3; cli zrange z 0 4 withscores; cli lrange l2 0 5
 cli eval 'local t = {} for i = 1, 500 do t[i] = redis.call("get", "k" .. i) or "-" end return redis.sha1hex(table.concat(t, ","))' 0
 cli shutdown nosave; wait""",
+    "paper": r"""for command in 'treeadd levels=12' 'perimeter levels=9' 'mst vertices=500 degree=16' 'deltablue size=50 rounds=2' \
+'cfrac n=1000000016000000063 base=60 k=3' 'kinematics poses=50' 'netsim hosts=16 requests=20'; do "$BENCH"/$command; done""",
+    "paper-long": r"""for command in treeadd perimeter mst cfrac deltablue kinematics netsim; do "$BENCH"/$command; done""",
 }
+SHORT = [name for name in CASES if name != "paper-long"]
+MEASURED = re.compile(
+    r" (seconds|ns_per_op|cpu_seconds|faults|peak_rss_kib|messages|handed|sleeps|wakes|lock_waits|manager_us)=\S+"
+)
 
 
-def run(script: str, preload: str | None) -> tuple[int, str, str]:
+def missing(case: str, bench: str | None) -> str:
+    if not case.startswith("paper"):
+        return "" if shutil.which(case) else f"no {case} here"
+    return "" if bench and os.path.isdir(bench) else "the benchmark programs are not built"
+
+
+def run(script: str, preload: str | None, bench: str | None) -> tuple[int, str, str]:
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     if preload is not None:
         environment["LD_PRELOAD"] = preload
     with tempfile.TemporaryDirectory(prefix="sutler-engine-") as folder:
-        done = subprocess.run(["bash", "-c", script], env=dict(environment, LC_ALL="C"), cwd=folder, capture_output=True,
-                              text=True, check=False, timeout=100, stdin=subprocess.DEVNULL)
-    return done.returncode, done.stdout, done.stderr
+        done = subprocess.run(["bash", "-c", script], env=dict(environment, LC_ALL="C", BENCH=bench or ""), cwd=folder,
+                              capture_output=True, text=True, check=False, timeout=500, stdin=subprocess.DEVNULL)
+    return done.returncode, MEASURED.sub("", done.stdout), done.stderr
 
 
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("preload")
-    parser.add_argument("--only", default=",".join(CASES), help="names, comma-separated")
+    parser.add_argument("--only", default=",".join(SHORT), help="names, comma-separated")
+    parser.add_argument("--bench", help="the folder of the built benchmark programs")
     options = parser.parse_args()
     failures = done = 0
     for program in options.only.split(","):
-        if not shutil.which(program):
-            print(f"left out: no {program} here")
+        lacks = missing(program, options.bench)
+        if lacks:
+            print(f"left out: {program}: {lacks}")
             continue
-        expected = run(CASES[program], None)
-        got = run(CASES[program], options.preload)
+        expected = run(CASES[program], None, options.bench)
+        got = run(CASES[program], options.preload, options.bench)
         done += 1
         noise = [line for line in got[2].splitlines() if line.startswith("sutler: ") or "cannot be preloaded" in line]
         if expected[0] != 0 or not expected[1]:

@@ -151,6 +151,7 @@ def test_instructions_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert counted.main(["--", "/bin/ls", "/"]) == 0
     line = capsys.readouterr().out
     assert "malloc_instructions=" in line and "share_percent=" in line
+    assert "manager_instructions=0.0" in line  # one thread only
     assert counted.main(["--", "/bin/false"]) != 0
 
 

@@ -7,7 +7,8 @@ packages = "real"        a group of data/packages.toml
 [[program]]  name, run; optional: figure (a printed key, or wall/cpu/peak/mean/faults; default ns_per_op for the
              programs of @bench@, else wall), better ("lower" or "higher"), also (further keys), input, outputs, remove, environment,
              hide_output, program (what must exist besides run[0]), timeout, repeats, group, count (run under callgrind:
-             malloc_instructions and free_instructions a call, and malloc_percent, free_percent), seconds (about how long
+             malloc_instructions and free_instructions a call, malloc_percent, free_percent, and, for each malloc,
+             thread_instructions of the first thread and manager_instructions of the others), seconds (about how long
              one run takes, for the estimate), rounds (at most so many of the suite's)
 [[sweep]]    as program, run once for each of `values`, which stands in @value@; label names the axis
 [[library]]  name, settings, and preload (files) or engine and/or backend (names): a further contender
