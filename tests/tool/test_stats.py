@@ -100,12 +100,15 @@ def test_geometric_mean() -> None:
     assert np.isclose(mean.low, mean.value) and np.isclose(mean.high, mean.value)
 
 
-def test_the_mean_over_programs_covers_the_truth_with_three_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("programs", [1, 4])
+def test_the_mean_over_programs_covers_the_truth_with_three_rounds(
+    programs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(stats, "RESAMPLES", 500)
     source, missed = random.Random(77), 0
     for _ in range(200):
         noise = lambda: [source.lognormvariate(0, 0.05) for _ in range(3)]  # noqa: E731
-        mean = stats.geometric_mean_interval([(noise(), noise()) for _ in range(4)])
+        mean = stats.geometric_mean_interval([(noise(), noise()) for _ in range(programs)])
         missed += not mean.low <= 1.0 <= mean.high
     assert missed <= 18
 
