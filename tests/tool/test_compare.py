@@ -15,6 +15,7 @@ from sutler_tool import compare as module
 from sutler_tool import peers, rounds
 from sutler_tool.compare import Request, compare
 from sutler_tool.libraries import Library
+from sutler_tool.measure import Run
 from sutler_tool.paths import ToolError
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
@@ -42,6 +43,27 @@ def test_a_program_that_ignores_malloc_shows_no_difference(
     monkeypatch.setattr(rounds, "run_once", timed)
     assert compare(console, request(("/bin/true",), good_library, rounds=5)) == 0
     assert "Sutler: no difference can be shown with 5 runs" in printed(console)
+
+
+@pytest.mark.parametrize("at, told", [(12, "stopped after 11 of 40 runs"), (1, "stopped after 0 of 40 runs")])
+def test_ctrl_c_shows_what_was_measured(
+    console, good_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int, told: str
+) -> None:
+    calls = []
+
+    def run_once(command, library, limits, **more):
+        calls.append(library.name)
+        if len(calls) == at:
+            raise KeyboardInterrupt
+        return Run(library.name, "ok", wall_s=1.0 if library.name == "glibc" else 0.9, peak_bytes=1 << 20, output="x")
+
+    monkeypatch.setattr(rounds, "run_once", run_once)
+    wanted = request(("/bin/true",), good_library, rounds=20, csv_file=tmp_path / "r.csv")
+    assert compare(console, wanted) == 130
+    assert told in printed(console)
+    assert ("Sutler: 10 % faster" in printed(console)) == (at > 1)
+    with (tmp_path / "r.csv").open(newline="") as stream:
+        assert len([row for row in csv.DictReader(stream) if row["command"]]) == at - 1
 
 
 def test_few_runs_get_no_verdict(console, good_library: Path) -> None:

@@ -100,6 +100,19 @@ def test_geometric_mean() -> None:
     assert np.isclose(mean.low, mean.value) and np.isclose(mean.high, mean.value)
 
 
+@pytest.mark.parametrize("programs", [1, 4])
+def test_the_mean_over_programs_covers_the_truth_with_three_rounds(
+    programs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stats, "RESAMPLES", 500)
+    source, missed = random.Random(77), 0
+    for _ in range(200):
+        noise = lambda: [source.lognormvariate(0, 0.05) for _ in range(3)]  # noqa: E731
+        mean = stats.geometric_mean_interval([(noise(), noise()) for _ in range(programs)])
+        missed += not mean.low <= 1.0 <= mean.high
+    assert missed <= 18
+
+
 def test_agreement_of_intervals() -> None:
     assert stats.Interval(1, 0.9, 1.1, 5).agrees(stats.Interval(1.15, 1.05, 1.2, 5))
     assert not stats.Interval(1, 0.9, 1.1, 5).agrees(stats.Interval(1.3, 1.2, 1.4, 5))

@@ -26,6 +26,7 @@ from .machine import describe
 from .measure import CSV_COLUMNS, Limits, Run, check_outputs, csv_row, default_memory_limit
 from .paths import ToolError
 from .preload import refusal
+from .results import counted
 from .rounds import Job, run_rounds
 from .verdict import sentence
 
@@ -78,7 +79,7 @@ def contenders(request: Request, say) -> list[Library]:  # type: ignore[no-untyp
 
 
 def compare(console: Console, request: Request) -> int:
-    """Returns 0 when every allocator did the work, 1 when one did not."""
+    """Returns 0 when every allocator did the work, 1 when one did not, 130 when the user stopped it."""
     say = lambda text: console.print(f"sutler: {text}", markup=False, highlight=False, soft_wrap=True)  # noqa: E731
     why = refusal(request.command[0])
     if why:
@@ -88,6 +89,7 @@ def compare(console: Console, request: Request) -> int:
     job = Job(shlex.join(request.command)[:60], request.command, stdin=stdin, hide_output=request.ignore_output)
     limits = Limits(request.timeout_s, request.memory_bytes or default_memory_limit())
     everything: list[Run] = []
+    stopped = False
     stream = request.csv_file.open("w", newline="") if request.csv_file else None
     writer = csv.DictWriter(stream, CSV_COLUMNS) if stream else None
     if writer:
@@ -105,12 +107,19 @@ def compare(console: Console, request: Request) -> int:
                     writer.writerow(csv_row(run, library, request.command, "compare", job.name))
                     stream.flush()
 
-            kept = run_rounds(job, chosen, request.rounds, limits, record=record, warm=request.warm)
+            try:
+                kept = run_rounds(job, chosen, request.rounds, limits, record=record, warm=request.warm)
+            except KeyboardInterrupt:
+                stopped, kept = True, counted(everything)
     finally:
         if stream:
             stream.close()
         if stdin:
             stdin.unlink()
+    if stopped:
+        say(f"stopped after {len(kept)} of {len(chosen) * request.rounds} runs; what follows rests on these")
+        if not any(run.library == BASE and run.ok for run in kept):
+            return 130
     kept, comparable = check_outputs(kept)
     _judge_base(kept)
     console.print(result_table(kept, chosen))
@@ -141,6 +150,8 @@ def compare(console: Console, request: Request) -> int:
         from . import plots
 
         plots.save(plots.runs_figure(kept, [library.name for library in chosen], job.name), request.plot)
+    if stopped:
+        return 130
     return 1 if any(not run.ok for run in kept) else 0
 
 

@@ -104,7 +104,7 @@ def provenance(found: Results, suite: str, programs: Sequence[Program]) -> str:
         f"`{shown_command(found.about.get('command', ''))}`; {rounds} round{'' if rounds == 1 else 's'}"
         + (f" of {asked} wanted" if rounds < asked else "")
         + (", stopped by the user" if found.about.get("interrupted") else "")
-        + f"; {counted} runs count, {repeated} were repeated, {disturbed} disturbed all the same. {noise(programs)}",
+        + f"; {counted} {'run counts' if counted == 1 else 'runs count'}, {repeated} were repeated, {disturbed} disturbed all the same. {noise(programs)}",
     ]
     return "\n".join(lines)
 

@@ -125,5 +125,10 @@ def geometric_mean_interval(rows: Sequence[tuple[Sequence[float], Sequence[float
         picks = generator.integers(0, len(a), size=(RESAMPLES, len(a)))
         logs += np.log(np.median(a[picks], axis=1) / np.median(b[picks], axis=1))
     tail = expanded_tail(rounds)
-    low, high = np.exp(np.quantile(logs / len(rows), [tail, 1 - tail]))
-    return Interval(value, float(low), float(high), rounds)
+    low, high = (float(edge) for edge in np.exp(np.quantile(logs / len(rows), [tail, 1 - tail])))
+    if rounds < FEW_ROUNDS:
+        # The programs err independently of each other: their widths add up in squares.
+        halves = [_student_of_logs(np.log(np.asarray(ours, dtype=float) / np.asarray(base))) for ours, base in rows]
+        half = math.exp(math.sqrt(sum(width * width for width in halves)) / len(rows))
+        low, high = min(low, value / half), max(high, value * half)
+    return Interval(value, low, high, rounds)

@@ -14,6 +14,7 @@ from .stats import Interval, ratio_of_medians
 from .verdict import Figures
 
 NO_FIGURE = Interval(math.nan, math.nan, math.nan, 0)
+ROUNDS_WITH_INTERVAL = 3  # of two runs the interval is so wide that it says only that there were two
 UNITS = {"ns_per_op": "ns", "wall": "s", "cpu": "s", "peak": "bytes", "mean": "bytes", "seconds": "s", "longest_us": "us"}
 
 
@@ -38,8 +39,10 @@ def cell(program, library: str, figure: str, scale: float = 1.0) -> str:  # type
     middle = program.middle(library, figure)
     if middle is None:
         return trouble or "-"
-    width = (middle.high - middle.low) / 2 / middle.value * 100 if middle.value else 0.0
-    text = number(middle.value * scale) + (f" ±{width:.0f}%" if width >= 0.95 else f" ±{width:.1f}%") * (middle.rounds > 1)
+    text = number(middle.value * scale)
+    if middle.rounds >= ROUNDS_WITH_INTERVAL and middle.value:
+        width = abs((middle.high - middle.low) / 2 / middle.value) * 100
+        text += " ±>999%" if width > 999 else f" ±{width:.0f}%" if width >= 0.95 else f" ±{width:.1f}%"
     return f"{text} ({trouble})" if trouble else text
 
 
@@ -47,7 +50,9 @@ def ratio_text(ratio: Interval) -> str:
     """`0.93 (0.91-0.95)`."""
     if not math.isfinite(ratio.value):
         return "-"
-    return f"{ratio.value:.2f} ({ratio.low:.2f}-{ratio.high:.2f})" if ratio.rounds > 1 else f"{ratio.value:.2f}"
+    if ratio.rounds < ROUNDS_WITH_INTERVAL:
+        return f"{ratio.value:.2f}"
+    return f"{ratio.value:.2f} ({ratio.low:.2f}-{ratio.high:.2f})"
 
 
 def seconds(value: Optional[float]) -> str:
