@@ -148,7 +148,9 @@ static size_t purge_fresh(struct arena *a, bool all, bool *changed)
 
 size_t span_purge(bool all, bool *changed)
 {
-    size_t purged = 0, wasted = reserve_counts().wasted_bytes;
+    struct reserve_counts reserve = reserve_counts();
+    /* No more than there is now: other threads may go on freeing as fast as this one gives back. */
+    size_t purged = 0, most = span_counts().dirty_bytes + reserve.reserve_bytes;
     bool refused = false;
     struct batch b;
     do {
@@ -159,13 +161,13 @@ size_t span_purge(bool all, bool *changed)
             gather(&b, &arena[i], all);
         lock_release(&span_lock);
         purged += purge_batch(&b, &refused);
-    } while (b.count > 0 && !refused);
+    } while (b.count > 0 && !refused && purged < most);
     for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
         purged += purge_fresh(&arena[i], all, changed);
     lock_take(&span_lock);
     for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
         *changed |= mark_aged(&arena[i]) && !refused;
-    if (reserve_counts().wasted_bytes != wasted)
+    if (reserve_counts().wasted_bytes != reserve.wasted_bytes)
         reserve_shrink();
     lock_release(&span_lock);
     return purged;
