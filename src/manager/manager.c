@@ -114,6 +114,7 @@ static void run(void)
     lock_release(&purge_lock);
     atomic_store(&mapping_is_helped, true);
     work();
+    atomic_store(&memory_is_short, false);
     atomic_store(&mapping_is_helped, false);
     unmap_run(0);
     report_close();
@@ -312,6 +313,7 @@ void manager_forget(void)
     lock_reset(&purge_lock);
     bell_forget_leader();
     report_forget();
+    atomic_store(&memory_is_short, false);
     atomic_store(&mapping_is_helped, false);
     start_bytes = span_counts().in_use_bytes + MANAGER_START_BYTES;
     atomic_store(&notices, 0);
