@@ -160,6 +160,7 @@ static long start_locked(void)
     os_thread_block_prepare(thread_pointer);
     if (sync_mode == sync_rcs)
         *(uint32_t *)(thread_pointer + hot.cid) = slot_nobody;
+    wait_not_counted(thread_pointer);
     bell_note_leader();
     starter = os_thread_id();
     atomic_store(&stop, false);
@@ -194,8 +195,10 @@ static void stop_locked(void)
 {
     ask_to_stop();
     uint32_t running;
+    uint64_t since_ns = os_now_ns();
     while ((running = atomic_load(&tid)) != 0)
         os_futex_wait_shared(&tid, running);
+    wait_count(since_ns);
 }
 
 /* The kernel counts a thread for a moment longer, and refuses new namespaces meanwhile. */

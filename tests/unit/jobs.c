@@ -99,6 +99,31 @@ static void who_regrows_in_time_keeps_its_pages(uint64_t now)
     EXPECT_EQ(next, UINT64_MAX);
 }
 
+/* Hardly free superblocks are left alone while the heap changes, and purged before the clock stops. */
+static void before_it_sleeps_it_gives_all_back(uint64_t now)
+{
+    enum { blocks = 600, bytes = 8192, step = 7 };
+    static char *block[blocks];
+    for (int i = 0; i < blocks; i++) {
+        EXPECT((block[i] = malloc(bytes)) != NULL);
+        memset(block[i], 1 + i % 100, bytes);
+    }
+    for (int i = 0; i < blocks; i += step)
+        free(block[i]);
+    size_t purged = span_counts().purged_bytes;
+    jobs_rouse(job_on_clock, now);
+    EXPECT_EQ(run_until(now, now + 40 * PERIOD), UINT64_MAX);
+    EXPECT(span_counts().purged_bytes - purged >= blocks / step * bytes * 3ul / 4);
+    for (int i = 0; i < blocks; i++)
+        if (i % step != 0)
+            EXPECT(block[i][0] == 1 + i % 100 && block[i][bytes - 1] == 1 + i % 100);
+    for (int i = 0; i < blocks; i++)
+        if (i % step != 0)
+            free(block[i]);
+    jobs_rouse(job_on_clock, now + 50 * PERIOD);
+    run_until(now + 50 * PERIOD, now + 90 * PERIOD);
+}
+
 /* Freed mappings beyond what is kept are unmapped on demand, not on the clock. */
 static void what_leaves_is_unmapped_on_demand(uint64_t now)
 {
@@ -185,6 +210,7 @@ int main(void)
     short_memory_is_given_back_at_once(20000 * MS);
     while_the_heap_changes_all_jobs_look(40000 * MS);
     who_regrows_in_time_keeps_its_pages(60000 * MS);
-    what_leaves_is_unmapped_on_demand(90000 * MS);
+    before_it_sleeps_it_gives_all_back(90000 * MS);
+    what_leaves_is_unmapped_on_demand(140000 * MS);
     return 0;
 }
