@@ -84,7 +84,7 @@ void rcs_start(enum sync_mode wanted, struct heap *empty)
     for (unsigned slot = 0; slot <= slot_count; slot++)
         heap_of_cid[slot] = empty;
     slot_nobody = slot_count;
-    thread_heaps = 2 * os_cpus_allowed(); /* Hoard's number: more than can run at a time, fewer than there may be threads */
+    thread_heaps = 2 * os_cpus_allowed(0); /* Hoard's number: more than can run at a time, fewer than there may be threads */
     if (thread_heaps == 0 || thread_heaps > slot_count)
         thread_heaps = slot_count;
     /* A section reads heap_of_cid[cid] unchecked. */
