@@ -79,7 +79,8 @@ struct sutler_stats {
     uint64_t takeovers;       /* heaps re-homed to another cid */
     uint64_t aborts;          /* restartable sections the kernel aborted */
     uint64_t manager_cpu_us;  /* cpu time the manager thread has used, microseconds */
-    uint64_t lock_waits;      /* times a thread found one of the library's locks held and waited */
+    uint64_t lock_waits;      /* times a thread of the program found one of the library's locks held, or waited for the manager */
+    uint64_t wait_us;         /* how long they waited in all, microseconds */
 };
 
 /* Fills `*stats` (at most `size` bytes of it, for callers built against an older header).  Returns 0, or EINVAL. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
+ * What the heap and the manager tell each other.
+ *
  * Work for a manager that should not wait for the clock: the reserve has fallen below half its target, or freed mappings
  * wait to be unmapped.  Raised by the heap; the program's slow paths tell the manager, once, who lowers it and looks.
  */
@@ -12,6 +14,9 @@
 
 enum heap_demand { demand_none, demand_raised, demand_told };
 extern _Atomic uint32_t heap_demand;
+
+/* The manager has seen that memory is short: the heap looks harder for free blocks before it takes fresh memory. */
+extern _Atomic bool memory_is_short;
 
 static inline bool demand_is_none(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/heap.h"
 
+#include "heap/demand.h"
 #include "heap/meta.h"
 
 struct superblock empty_superblock = {.notify_at = NOTIFY_NEVER, .next = SLICE_NONE, .prev = SLICE_NONE};
@@ -133,13 +134,20 @@ static bool has_room(const struct superblock *s)
     return superblock_word(s) != 0 || s->uncarved != 0 || word_count(atomic_load(&s->x_remote)) != 0;
 }
 
+/* Superblocks less than an eighth free are listed as they come, and each is worth a few blocks: a few of them are looked
+ * at, more where memory is short, for there are many. */
+#define LOOK 8
+#define LOOK_WHEN_SHORT 1024
+
+_Atomic bool memory_is_short;
+
 struct superblock *heap_find_fullest(const struct heap *h, unsigned c)
 {
     const struct class_lists *lists = &h->class[c];
     for (enum group g = group_eighth; g <= group_empty; g++)
         if (lists->head[g] != 0)
             return descriptor_of_slice(lists->head[g] - 1);
-    const int look = 8;
+    const int look = atomic_load_explicit(&memory_is_short, memory_order_relaxed) ? LOOK_WHEN_SHORT : LOOK;
     uint32_t at = lists->head[group_nearly_full] - 1;
     for (int i = 0; i < look && at != SLICE_NONE; i++) {
         struct superblock *s = descriptor_of_slice(at);

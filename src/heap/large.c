@@ -59,8 +59,10 @@ void *large_take(size_t size, size_t alignment, bool *zero)
         give_deferred();
     if (size < MAPPING_BYTES_MIN && alignment < MAPPING_BYTES_MIN) {
         block = span_block_take(size, alignment, zero);
-        if (block == NULL && heap_purge(purge_everything, NULL) > 0)
+        if (block == NULL) { /* what a manager has in its hands is free again after it, though it gave nothing back */
+            heap_purge(purge_everything, NULL);
             block = span_block_take(size, alignment, zero);
+        }
     }
     if (block == NULL)
         block = mapping_take(size, alignment, zero);

@@ -42,7 +42,7 @@ static bool is_wanted(struct superblock *s, enum purge_what what, bool *changed)
         return false;
     if (what == purge_everything)
         return true;
-    if (free_blocks * 4 < s->carved)
+    if (free_blocks * 4 < s->carved && (what != purge_leftover || s->block_bytes * 2u < os_page_bytes))
         return false;
     uint16_t look = look_of(s);
     if ((s->seen & ~SEEN_PURGED) != look) {

@@ -114,6 +114,7 @@ static void run(void)
     lock_release(&purge_lock);
     atomic_store(&mapping_is_helped, true);
     work();
+    atomic_store(&memory_is_short, false);
     atomic_store(&mapping_is_helped, false);
     unmap_run(0);
     report_close();
@@ -159,6 +160,7 @@ static long start_locked(void)
     os_thread_block_prepare(thread_pointer);
     if (sync_mode == sync_rcs)
         *(uint32_t *)(thread_pointer + hot.cid) = slot_nobody;
+    wait_not_counted(thread_pointer);
     bell_note_leader();
     starter = os_thread_id();
     atomic_store(&stop, false);
@@ -193,8 +195,10 @@ static void stop_locked(void)
 {
     ask_to_stop();
     uint32_t running;
+    uint64_t since_ns = os_now_ns();
     while ((running = atomic_load(&tid)) != 0)
         os_futex_wait_shared(&tid, running);
+    wait_count(since_ns);
 }
 
 /* The kernel counts a thread for a moment longer, and refuses new namespaces meanwhile. */
@@ -312,6 +316,7 @@ void manager_forget(void)
     lock_reset(&purge_lock);
     bell_forget_leader();
     report_forget();
+    atomic_store(&memory_is_short, false);
     atomic_store(&mapping_is_helped, false);
     start_bytes = span_counts().in_use_bytes + MANAGER_START_BYTES;
     atomic_store(&notices, 0);

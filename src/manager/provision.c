@@ -39,6 +39,8 @@ static bool room_left(size_t bytes)
     if (unchecked_bytes >= HEADROOM_CHECK_BYTES) {
         unchecked_bytes = 0;
         has_room = os_memory_headroom() > MEMORY_HEADROOM_MIN;
+        if (!has_room)
+            atomic_store(&memory_is_short, true); /* until the pressure job finds otherwise */
     }
     return has_room;
 }

@@ -5,6 +5,10 @@
  * cached mappings.  A program that frees and regrows within a period pays no fault twice; one that goes to sleep has
  * its memory given back within two periods.  When a pass finds nothing new and nothing to purge, the clock stops
  * until the program's slow paths are heard of again.
+ *
+ * Superblocks less than a quarter free are left out while the program works.  Before the clock stops those of large blocks,
+ * whose free blocks are whole pages, are purged as well: a manager that sleeps is not woken when memory becomes short, so
+ * it keeps nothing that would be given back then.
  */
 #include "heap/purge.h"
 #include "manager/jobs.h"
@@ -14,5 +18,7 @@ bool reclaim_run(uint64_t budget_ns)
     (void)budget_ns; /* a pass is whole; it lets others in between its batches */
     bool changed;
     size_t bytes = heap_purge(purge_unchanged, &changed);
+    if (bytes == 0 && !changed)
+        bytes = heap_purge(purge_leftover, &changed);
     return bytes > 0 || changed;
 }

@@ -6,6 +6,7 @@
 #include "heap/reserve.h"
 #include "heap/span.h"
 #include "manager/manager.h"
+#include "os/lock.h"
 
 static void add_superblock(struct sutler_stats *stats, const struct superblock *s)
 {
@@ -49,7 +50,9 @@ void snapshot_take(struct sutler_stats *stats)
     stats->takeovers = takeover_count;
     stats->aborts = rcs_restarts;
     stats->manager_cpu_us = manager_cpu_us();
-    stats->lock_waits = atomic_load_explicit(&lock_waits, memory_order_relaxed);
+    struct wait_counts waits = wait_counts();
+    stats->lock_waits = waits.waits;
+    stats->wait_us = waits.ns / 1000;
     stats->heaps = heap_total;
     for (unsigned i = 0; i < stats->heaps; i++) {
         const struct heap *h = heap_list[i];

@@ -16,8 +16,16 @@ struct lock {
 
 #define LOCK_FREE {0}
 
-extern _Atomic uint64_t lock_waits; /* times a lock was found held */
 void lock_wait_slow(struct lock *lock);
+
+/* How often, and how long, threads of the program have waited: for a lock, or by counting it themselves. */
+struct wait_counts {
+    uint64_t waits, ns;
+};
+struct wait_counts wait_counts(void);
+void wait_count(uint64_t since_ns);
+/* The waits of one thread are not the program's. */
+void wait_not_counted(const void *thread_pointer);
 
 static inline bool lock_try(struct lock *lock)
 {

@@ -4,6 +4,7 @@
  */
 #include "manager/jobs.h"
 
+#include "heap/large.h"
 #include "heap/reserve.h"
 #include "heap/span.h"
 #include "manager/report.h"
@@ -67,6 +68,78 @@ static void the_clock_runs_while_there_is_something_to_do(uint64_t now)
     EXPECT_EQ(next, UINT64_MAX);
     EXPECT_EQ(span_counts().dirty_bytes, 0);
     EXPECT_EQ(reserve_counts().reserve_bytes, 0);
+}
+
+/* A program that frees and regrows within the period keeps its pages, however often; one that stays small does not. */
+static void who_regrows_in_time_keeps_its_pages(uint64_t now)
+{
+    enum { spans = 200 };
+    unsigned before = taken_count;
+    grow(spans);
+    for (unsigned i = before; i < taken_count; i++)
+        *(volatile uint64_t *)slice_address(taken[i]) = 0x5a5a;
+    for (int round = 0; round < 10; round++, now += PERIOD) {
+        for (unsigned i = before; i < taken_count; i++)
+            span_give(taken[i], 1);
+        jobs_rouse(job_on_clock, now);
+        run_until(now, now + PERIOD + 1); /* a look at what was freed */
+        for (unsigned i = before; i < taken_count; i++)
+            EXPECT_EQ(*(volatile uint64_t *)slice_address(taken[i]), 0x5a5a);
+        taken_count = before;
+        grow(spans);
+    }
+    for (unsigned i = before; i < taken_count; i++)
+        *(volatile uint64_t *)slice_address(taken[i]) = 0x5a5a;
+    while (taken_count > before)
+        span_give(taken[--taken_count], 1);
+    jobs_rouse(job_on_clock, now);
+    uint64_t next = run_until(now, now + 40 * PERIOD);
+    for (unsigned i = before; i < before + spans; i++)
+        EXPECT_EQ(*(volatile uint64_t *)slice_address(taken[i]), 0);
+    EXPECT_EQ(next, UINT64_MAX);
+}
+
+/* Hardly free superblocks are left alone while the heap changes, and purged before the clock stops. */
+static void before_it_sleeps_it_gives_all_back(uint64_t now)
+{
+    enum { blocks = 600, bytes = 8192, step = 7 };
+    static char *block[blocks];
+    for (int i = 0; i < blocks; i++) {
+        EXPECT((block[i] = malloc(bytes)) != NULL);
+        memset(block[i], 1 + i % 100, bytes);
+    }
+    for (int i = 0; i < blocks; i += step)
+        free(block[i]);
+    size_t purged = span_counts().purged_bytes;
+    jobs_rouse(job_on_clock, now);
+    EXPECT_EQ(run_until(now, now + 40 * PERIOD), UINT64_MAX);
+    EXPECT(span_counts().purged_bytes - purged >= blocks / step * bytes * 3ul / 4);
+    for (int i = 0; i < blocks; i++)
+        if (i % step != 0)
+            EXPECT(block[i][0] == 1 + i % 100 && block[i][bytes - 1] == 1 + i % 100);
+    for (int i = 0; i < blocks; i++)
+        if (i % step != 0)
+            free(block[i]);
+    jobs_rouse(job_on_clock, now + 50 * PERIOD);
+    run_until(now + 50 * PERIOD, now + 90 * PERIOD);
+}
+
+/* Freed mappings beyond what is kept are unmapped on demand, not on the clock. */
+static void what_leaves_is_unmapped_on_demand(uint64_t now)
+{
+    bool zero;
+    atomic_store(&mapping_is_helped, true);
+    void *p = large_take(MAPPING_CACHE_BYTES * 2, 16, &zero);
+    EXPECT(p != NULL && zero);
+    atomic_store(&heap_demand, demand_none);
+    EXPECT(mapping_give(p));
+    EXPECT_EQ(atomic_load(&heap_demand), demand_raised);
+    EXPECT(large_counts().cached_bytes >= MAPPING_CACHE_BYTES * 2);
+    jobs_rouse(job_on_demand, now);
+    run_until(now, now + 1);
+    EXPECT_EQ(large_counts().cached_bytes, 0);
+    atomic_store(&mapping_is_helped, false);
+    run_until(now + 1, now + 100 * MS);
 }
 
 size_t __wrap_os_memory_headroom(void);
@@ -136,5 +209,8 @@ int main(void)
     the_clock_runs_while_there_is_something_to_do(5000 * MS);
     short_memory_is_given_back_at_once(20000 * MS);
     while_the_heap_changes_all_jobs_look(40000 * MS);
+    who_regrows_in_time_keeps_its_pages(60000 * MS);
+    before_it_sleeps_it_gives_all_back(90000 * MS);
+    what_leaves_is_unmapped_on_demand(140000 * MS);
     return 0;
 }

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The lock excludes, whoever waits; and the time the program waited is counted, that of the manager is not.
+ */
+#include "os/lock.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "sutler/sutler.h"
+#include "unit.h"
+
+static struct lock lock = LOCK_FREE;
+static _Atomic bool waiting;
+
+static void *wait_for_it(void *is_manager)
+{
+    if (is_manager != NULL)
+        wait_not_counted(__builtin_thread_pointer());
+    atomic_store(&waiting, true);
+    lock_take(&lock);
+    lock_release(&lock);
+    return NULL;
+}
+
+/* A thread waits while this one sleeps for `ms` with the lock in its hands. */
+static void make_wait(bool is_manager, unsigned ms)
+{
+    pthread_t thread;
+    atomic_store(&waiting, false);
+    lock_take(&lock);
+    EXPECT_EQ(pthread_create(&thread, NULL, wait_for_it, is_manager ? &lock : NULL), 0);
+    while (!atomic_load(&waiting) || !lock_is_contended(&lock))
+        sched_yield();
+    nanosleep(&(struct timespec){.tv_nsec = (long)ms * 1000000}, NULL);
+    lock_release(&lock);
+    EXPECT_EQ(pthread_join(thread, NULL), 0);
+}
+
+static void waits_are_counted(void)
+{
+    struct wait_counts before = wait_counts();
+    lock_take(&lock); /* free: nobody waits */
+    lock_release(&lock);
+    EXPECT_EQ(wait_counts().waits, before.waits);
+    make_wait(false, 20);
+    EXPECT_EQ(wait_counts().waits, before.waits + 1);
+    EXPECT(wait_counts().ns - before.ns >= 20000000);
+    struct sutler_stats stats;
+    EXPECT_EQ(sutler_stats_get(&stats, sizeof stats), 0);
+    EXPECT(stats.lock_waits >= before.waits + 1 && stats.wait_us >= (before.ns + 20000000) / 1000);
+}
+
+static void those_of_the_manager_are_not(void)
+{
+    struct wait_counts before = wait_counts();
+    make_wait(true, 5);
+    wait_not_counted(NULL);
+    EXPECT_EQ(wait_counts().waits, before.waits);
+    EXPECT_EQ(wait_counts().ns, before.ns);
+}
+
+static unsigned long shared;
+
+static void *add(void *unused)
+{
+    for (int i = 0; i < 200000; i++) {
+        lock_take(&lock);
+        shared++;
+        lock_release(&lock);
+    }
+    return unused;
+}
+
+static void one_at_a_time(void)
+{
+    pthread_t thread[3];
+    for (size_t i = 0; i < ARRAY_LEN(thread); i++)
+        EXPECT_EQ(pthread_create(&thread[i], NULL, add, NULL), 0);
+    for (size_t i = 0; i < ARRAY_LEN(thread); i++)
+        EXPECT_EQ(pthread_join(thread[i], NULL), 0);
+    EXPECT_EQ(shared, 600000);
+    EXPECT(!lock_is_held(&lock));
+}
+
+int main(void)
+{
+    unit_print_mode();
+    unit_watchdog(60);
+    waits_are_counted();
+    those_of_the_manager_are_not();
+    one_at_a_time();
+    return 0;
+}
