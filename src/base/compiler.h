@@ -24,6 +24,16 @@
 /* Initial-exec: one %fs-relative access, and no call into the loader that could allocate. */
 #define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
 
+/* In a loop that waits for another processor, for a few nanoseconds. */
+static inline void cpu_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#else
+    __asm__ volatile("isb" ::: "memory");
+#endif
+}
+
 /* Ends the process with `what`; in os/line.c, which has the line writer. */
 _Noreturn void check_failed(const char *what, const char *file, int line);
 

@@ -43,7 +43,7 @@ static void count_taken(uint32_t first, size_t slices)
     reserve_count_taken(first, slices);
 }
 
-bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *first)
+static bool take(enum span_use use, size_t slices, size_t align_slices, uint32_t *first)
 {
     size_t slack = align_slices - 1;
     if (slices + slack > SPAN_SLICES_MAX)
@@ -67,9 +67,18 @@ bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *
         *first = at;
     }
     lock_release(&span_lock);
-    if (at != SLICE_NONE)
-        touch_await(at, slices);
     return at != SLICE_NONE;
+}
+
+bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *first)
+{
+    if (!take(use, slices, align_slices, first))
+        return false;
+    uint32_t touched = *first;
+    if (unlikely(touch_lasts(touched, slices)) && take(use, slices, align_slices, first))
+        span_give(touched, slices);
+    touch_await(*first, slices);
+    return true;
 }
 
 bool span_extend(uint32_t end, size_t more)

@@ -30,15 +30,6 @@ THREAD_LOCAL struct heap *last_heap;
 
 _Atomic uint64_t takeover_count;
 
-static inline void cpu_relax(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#else
-    __asm__ volatile("isb" ::: "memory");
-#endif
-}
-
 static uint64_t pulse_of(const struct heap *h)
 {
     uint64_t pulse = h->refills;

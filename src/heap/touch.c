@@ -7,7 +7,7 @@ static _Atomic uintptr_t touching; /* the page the manager is about to touch; 0:
 
 static bool touch_if_free(char *page)
 {
-    atomic_store(&touching, (uintptr_t)page); /* before the look at the flag: partner of touch_await */
+    atomic_store(&touching, (uintptr_t)page); /* before the look at the flag: partner of touch_lasts */
     bool is_free = (__atomic_load_n(&descriptor_of(page)->flags, __ATOMIC_SEQ_CST) & FLAG_WARM) != 0;
     if (is_free)
         os_touch(page);
@@ -39,14 +39,22 @@ static bool is_touched(uint32_t first, size_t slices)
     return page - (uintptr_t)slice_address(first) < slices << SLICE_SHIFT;
 }
 
+bool touch_lasts(uint32_t first, size_t slices)
+{
+    const int patience = 64; /* pauses: what a page takes */
+    atomic_thread_fence(memory_order_seq_cst); /* the flags are written before the look: partner of touch_if_free */
+    for (int i = 0; i < patience && is_touched(first, slices); i++)
+        cpu_relax();
+    return is_touched(first, slices);
+}
+
 void touch_await(uint32_t first, size_t slices)
 {
-    /* A page takes a microsecond, a huge one a hundred; longer if the manager was put off its processor.  Who keeps it
-     * from running for a second (a debugger, a handler that made us a child in between) takes the risk. */
+    /* Who keeps the manager from running for a second (a debugger; a handler that made us a child in between) takes the
+     * risk. */
     static _Atomic uint32_t never;
-    const uint64_t moment_ns = 20000;
-    atomic_thread_fence(memory_order_seq_cst);
-    for (int i = 0; i < 50000 && is_touched(first, slices); i++)
+    const uint64_t moment_ns = 100000;
+    for (int i = 0; i < 10000 && touch_lasts(first, slices); i++)
         os_futex_wait_for(&never, 0, moment_ns);
 }
 

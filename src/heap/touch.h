@@ -5,7 +5,8 @@
  * A touch does no harm to what a page holds.  But it faults where the program may not write, and a program may forbid
  * writing to a page of a block it was given (mprotect): so no page is touched that has been handed out.  The manager
  * names the page it is about to touch and then looks whether it is still free; whoever takes a span first marks it
- * taken and then looks whether a page of it is named (Dekker's handshake), and waits for that one touch.
+ * taken and then looks whether a page of it is named (Dekker's handshake).  If it is he takes another span: a touch is
+ * done in a microsecond, but the manager may be put off its processor, or held by a debugger, in the middle of it.
  */
 #ifndef SUTLER_HEAP_TOUCH_H
 #define SUTLER_HEAP_TOUCH_H
@@ -22,7 +23,11 @@ enum touched {
  * for longer than a page (Linux 6.4). */
 enum touched touch_piece(const struct reserve_piece *piece);
 
-/* Returns once nobody touches these slices any more, which have just left the free spans.  No lock held. */
+/* Of slices that have just left the free spans: true if a page of them is being touched, and that lasts for longer than
+ * it should.  No lock held. */
+bool touch_lasts(uint32_t first, size_t slices);
+
+/* For who cannot do without these slices: waits. */
 void touch_await(uint32_t first, size_t slices);
 
 /* In a child: who was touching is not there. */
