@@ -229,7 +229,7 @@ static bool is_worthwhile(void)
     size_t in_use = span_counts().in_use_bytes;
     bool is_large = in_use >= start_bytes ||
                     (in_use >= MANAGER_START_BYTES && atomic_fetch_add(&notices, 1) >= 4 * NOTICES_PER_WAKE);
-    return is_large && is_resident();
+    return is_large && (option_get(option_manager) == manager_on || is_resident());
 }
 
 COLD void manager_notice_slow(enum manager_state state)
