@@ -36,8 +36,9 @@ cp "$build/libsutler.so" root/lib/
 aarch64-linux-gnu-gcc -static -O2 -Wall -o root/init "$tree/tests/machine/init.c"
 rcs="SUTLER_SYNC=rcs TEST_LIBRARY=/lib/libsutler.so"
 preload="$rcs LD_PRELOAD=/lib/libsutler.so TEST_EXPECT_SUTLER=1"
+# Unit tests look into the heap: without a manager it holds still.
 while read -r environment program arguments; do
-    case $environment in unit) rest="$rcs SUTLER_MANAGER=off" ;; # what is checked must hold still *) rest=$preload ;; esac
+    case $environment in unit) rest="$rcs SUTLER_MANAGER=off" ;; *) rest=$preload ;; esac
     cp "$build/tests/$environment/$program" root/bin/
     echo "$rest /bin/$program $arguments"
 done > root/tests << END
