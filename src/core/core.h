@@ -31,6 +31,17 @@ void free_notify(struct superblock *s);
 /* The largest block of a superblock in this process. */
 extern size_t class_bytes_most;
 
+/* The class of a request, its alignment a power of two; CLASS_COUNT if it is not served from a superblock. */
+static inline unsigned class_of_request(size_t size, size_t alignment)
+{
+    if (size > class_bytes_most || alignment > SLICE_BYTES)
+        return CLASS_COUNT;
+    if (alignment <= BLOCK_ALIGNMENT)
+        return size_class_of(size);
+    unsigned c = size_class_of_aligned(size, alignment);
+    return c < CLASS_COUNT && size_class[c].bytes <= class_bytes_most ? c : CLASS_COUNT;
+}
+
 /* True once the heap can be used; the first caller initialises it.  False if there is no memory at all. */
 bool core_ready(void);
 /* Registers the fork handlers; libc must be up. */

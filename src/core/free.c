@@ -2,9 +2,9 @@
  *
  * free, behind its fast path.
  *
- * The fast path handles a block of a superblock of the running cid's heap.  Here comes the rest: what it was interrupted
- * in, blocks of other heaps (pushed to the superblock's remote list, LFMalloc section 3.2.2, with
- * one compare-and-swap), large blocks, NULL, and every pointer that is none of ours.
+ * The fast path handles a block of a superblock of the running cid's heap.  Here comes the rest: what it was
+ * interrupted in, blocks of other heaps (pushed to the superblock's remote list, LFMalloc section 3.2.2, with one
+ * compare-and-swap), large blocks, NULL, and every pointer that is none of ours.
  */
 #include "core/core.h"
 #include "heap/emergency.h"

@@ -116,9 +116,10 @@ FUNCTION free, exported=1
 	SECTION_ABORT free, free_slow
 END_FUNCTION free
 
-/* The owner of a superblock of several slices is marked, so that its blocks come here, whichever slice they are in: were the first
- * slice's freed above, the branch would be a matter of chance.  %rax is the descriptor of the block's slice; of a later one, the
- * superblock is the one its `next` names.  The block is number offset * reciprocal / 2^32, if a block starts here. */
+/* The owner of a superblock of several slices is marked, so that its blocks come here, whichever slice they are in:
+ * were the first slice's freed above, the branch would be a matter of chance.  %rax is the descriptor of the block's
+ * slice; of a later one, the superblock is the one its `next` names.  The block is number offset * reciprocal / 2^32,
+ * if a block starts here. */
 .macro MARK_LONG
 	orq	$OWNER_LONG, %rsi
 .endm

@@ -16,8 +16,8 @@ enum { state_untouched, state_ready, state_failed };
 static _Atomic uint32_t state;
 static struct lock start_lock = LOCK_FREE;
 
-/* Superblocks of the largest classes are 4 MiB each: in a small address space a few of them, most of them empty, would be a
- * good part of it.  Their blocks are spans then. */
+/* Superblocks of the largest classes are 4 MiB each: in a small address space a few of them, most of them empty, would
+ * be a good part of it.  Their blocks are spans then. */
 #define SMALL_ADDRESS_SPACE ((size_t)1 << 30)
 #define CLASS_BYTES_MOST_THERE ((size_t)32 << 10)
 size_t class_bytes_most = CLASS_BYTES_MAX;

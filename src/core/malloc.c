@@ -121,10 +121,8 @@ void *allocate(size_t size, size_t alignment, bool *zero)
     *zero = false;
     if (unlikely(size > PTRDIFF_MAX) || unlikely(!core_ready()))
         return NULL;
-    unsigned c = alignment <= BLOCK_ALIGNMENT ? (size <= CLASS_BYTES_MAX ? size_class_of(size) : CLASS_COUNT)
-                 : alignment <= SLICE_BYTES   ? size_class_of_aligned(size, alignment)
-                                              : CLASS_COUNT;
-    if (c < CLASS_COUNT && likely(size_class[c].bytes <= class_bytes_most)) {
+    unsigned c = class_of_request(size, alignment);
+    if (c < CLASS_COUNT) {
         void *block = sync_mode == sync_rcs ? hot_pop(c) : NULL;
         return block != NULL ? block : take_slow(c, alignment);
     }

@@ -29,10 +29,8 @@ EXPORT size_t malloc_usable_size(void *p)
 /* Bytes a request of this size really gets. */
 static size_t good_size(size_t size, size_t alignment)
 {
-    unsigned c = alignment <= BLOCK_ALIGNMENT && size <= CLASS_BYTES_MAX ? size_class_of(size)
-                 : alignment <= SLICE_BYTES                              ? size_class_of_aligned(size, alignment)
-                                                                         : CLASS_COUNT;
-    if (c < CLASS_COUNT && size_class[c].bytes <= class_bytes_most)
+    unsigned c = class_of_request(size, alignment);
+    if (c < CLASS_COUNT)
         return size_class[c].bytes;
     size_t bytes = align_up(size, size < MAPPING_BYTES_MIN ? SLICE_BYTES : 4096);
     return bytes < size ? 0 : bytes;

@@ -134,8 +134,8 @@ static bool has_room(const struct superblock *s)
     return superblock_word(s) != 0 || s->uncarved != 0 || word_count(atomic_load(&s->x_remote)) != 0;
 }
 
-/* Superblocks less than an eighth free are listed as they come, and each is worth a few blocks: a few of them are looked
- * at, more where memory is short, for there are many. */
+/* Superblocks less than an eighth free are listed as they come, and each is worth a few blocks: a few of them are
+ * looked at, more where memory is short, for there are many. */
 #define LOOK 8
 #define LOOK_WHEN_SHORT 1024
 

@@ -74,9 +74,9 @@ struct superblock *heap_find_fullest(const struct heap *h, unsigned c);
 struct superblock *heap_take_fullest(struct heap *h, unsigned c);
 
 /* Unlinks a superblock of `h`, active or listed, and takes its owner away; after an rcs_fence() it is exclusive. */
+void heap_take_offline(struct heap *h, struct superblock *s);
 /* The fence was refused: a superblock taken offline from `h`, not yet touched, goes back.  No lock needed. */
 void heap_undo_offline(struct heap *h, struct superblock *s);
-void heap_take_offline(struct heap *h, struct superblock *s);
 
 /* ---- mailbox ---- */
 /* Has `h` settle `s` later.  No lock needed; async-signal-safe. */

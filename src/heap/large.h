@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Blocks above the largest size class.  Up to MAPPING_BYTES_MIN they are spans of the window; from there on mappings of
- * their own, which realloc grows by moving page tables instead of bytes.  A few freed mappings are kept for reuse, at
- * most MAPPING_CACHE_BYTES of them; more, up to MAPPING_LEAVING_BYTES, wait for a manager to unmap them, if there is one.
- * All functions may be called from any thread, with no lock held.
+ * Blocks above the largest size class.  Up to MAPPING_BYTES_MIN they are spans of the window; from there on mappings
+ * of their own, which realloc grows by moving page tables instead of bytes.  A few freed mappings are kept for reuse,
+ * at most MAPPING_CACHE_BYTES of them; more, up to MAPPING_LEAVING_BYTES, wait for a manager to unmap them, if there
+ * is one.  All functions may be called from any thread, with no lock held.
  */
 #ifndef SUTLER_HEAP_LARGE_H
 #define SUTLER_HEAP_LARGE_H

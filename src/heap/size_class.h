@@ -14,8 +14,9 @@
 
 struct size_class {
     uint32_t bytes;
-    uint32_t reciprocal; /* about 2^32 / bytes: in the first slice (offset * reciprocal) mod 2^32 < reciprocal iff a block
-                          * starts there, for multiples of BLOCK_ALIGNMENT; offset * reciprocal / 2^32 is its number */
+    uint32_t reciprocal; /* about 2^32 / bytes: in the first slice (offset * reciprocal) mod 2^32 < reciprocal iff a
+                          * block starts there, for multiples of BLOCK_ALIGNMENT; offset * reciprocal / 2^32 is its
+                          * number */
     uint16_t slices;
     uint16_t blocks;
 };

@@ -18,8 +18,6 @@
 /* What a span is for; the two are kept in separate stretches of the window. */
 enum span_use { span_dense, span_large };
 
-#define SPAN_SLICES_MAX (1ul << 27) /* as the window */
-
 /* Takes `slices` slices, the first at a multiple of `align_slices` (a power of two); *first is its number.  False
  * without memory.  Their descriptors are slice_unknown. */
 bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *first);

@@ -11,7 +11,6 @@
 #define DESCRIPTOR_UNIT SLICE_BYTES
 #define UNIT_SLICES (DESCRIPTOR_UNIT >> DESCRIPTOR_SHIFT)
 
-#define WINDOW_SLICES_MAX (1ul << 27) /* 8 TiB */
 #define STEP_SLICES_MIN 16ul          /* 1 MiB */
 #define STEP_SLICES_MAX 1024ul        /* 64 MiB */
 #define HOLE_SLICES 1024ul            /* how far to skip when something is in the way */

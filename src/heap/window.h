@@ -20,14 +20,16 @@
 #include "heap/layout.h"
 #include "rcs/hot.h"
 
+#define WINDOW_SLICES_MAX (1ul << 27) /* 8 TiB */
+
 struct superblock;
 
 /* Chooses the address.  Returns false if there is no address space at all.  Called once. */
 bool window_start(void);
 
 /* Opens at least `slices` more slices directly at the top; *first is the first new slice's number, *count how many were
- * opened.  `dense` stretches may be made of huge pages.  A new one
- * need not follow the last.  Returns false without memory.  Caller holds the span lock. */
+ * opened.  `dense` stretches may be made of huge pages.  A new one need not follow the last.  Returns false without
+ * memory.  Caller holds the span lock. */
 bool window_open(size_t slices, bool dense, uint32_t *first, size_t *count);
 
 /* Lets free's fast path look descriptors up: rcs mode. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * A manager that has nothing to do sleeps without a timer.  Two things wake it: the program rings, or the process's
- * first thread ends.  The second matters when it ends by a raw SYS_exit: libc, which does not know of the manager, then
- * does not end the process, and a process with a thread left stays.  The kernel clears a word when that thread ends (the
- * one pthread_join waits for) and wakes who sleeps on it; futex_waitv sleeps on both words at once.
+ * first thread ends.  The second matters when it ends by a raw SYS_exit: libc, which does not know of the manager,
+ * then does not end the process, and a process with a thread left stays.  The kernel clears a word when that thread
+ * ends (the one pthread_join waits for) and wakes who sleeps on it; futex_waitv sleeps on both words at once.
  *
- * Where the word is not known, or the call is not there or might be filtered, and for a last program thread that was not
- * the first and leaves by a raw exit, the manager looks once a minute.
+ * Where the word is not known, or the call is not there or might be filtered, and for a last program thread that was
+ * not the first and leaves by a raw exit, the manager looks once a minute.
  */
 #include "manager/bell.h"
 

@@ -215,8 +215,8 @@ static bool may_start(void)
     return atomic_load(&park_depth) == 0 && atomic_load(&tid) == 0;
 }
 
-/* What is in use may be address space rather than memory: a superblock of large blocks is 4 MiB, with one block in it or
- * all.  The system is asked once in a while. */
+/* What is in use may be address space rather than memory: a superblock of large blocks is 4 MiB, with one block in it
+ * or all.  The system is asked once in a while. */
 static bool is_resident(void)
 {
     const unsigned ask_every = 16;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * A manager on the program's own cpu would take its time.  Which cpus a program may use changes while it runs: it is
- * pinned, by itself or from outside, its cpuset or its quota shrinks, and grows again.  The manager has the cpus of the
- * thread that started it, so both are looked at: the one's own mask, should all threads have been moved, and the other's,
- * should that one have been.
+ * pinned, by itself or from outside, its cpuset or its quota shrinks, and grows again.  The manager has the cpus of
+ * the thread that started it, so both are looked at: the one's own mask, should all threads have been moved, and the
+ * other's, should that one have been.
  *
  * The quota is in files, which the program's threads do not open.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * pressure: when memory is short, everything that can be given back is given back at once, without waiting whether
- * the program takes it again: first of all the reserve; and from then on the heap looks harder for free blocks before it
- * takes fresh memory.  Short is: little is left under a control group's limit or
- * in the machine, or tasks wait for memory a tenth of their time (pressure stall information).
+ * pressure: when memory is short, everything that can be given back is given back at once, without waiting whether the
+ * program takes it again: first of all the reserve; and from then on the heap looks harder for free blocks before it
+ * takes fresh memory.  Short is: little is left under a control group's limit or in the machine, or tasks wait for
+ * memory a tenth of their time (pressure stall information).
  *
  * A purge of everything disturbs the program; where it yields little the next one waits longer.
  */

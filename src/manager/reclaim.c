@@ -6,9 +6,9 @@
  * its memory given back within two periods.  When a pass finds nothing new and nothing to purge, the clock stops
  * until the program's slow paths are heard of again.
  *
- * Superblocks less than a quarter free are left out while the program works.  Before the clock stops those of large blocks,
- * whose free blocks are whole pages, are purged as well: a manager that sleeps is not woken when memory becomes short, so
- * it keeps nothing that would be given back then.
+ * Superblocks less than a quarter free are left out while the program works.  Before the clock stops those of large
+ * blocks, whose free blocks are whole pages, are purged as well: a manager that sleeps is not woken when memory
+ * becomes short, so it keeps nothing that would be given back then.
  */
 #include "heap/purge.h"
 #include "manager/jobs.h"

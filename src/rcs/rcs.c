@@ -77,6 +77,13 @@ static enum rcs_verdict probe(enum sync_mode wanted, struct heap *empty)
     return selftest(empty) ? rcs_usable : rcs_selftest_failed;
 }
 
+/* Hoard's number: more than can run at a time, fewer than there may be threads. */
+static unsigned thread_heap_count(void)
+{
+    unsigned count = 2 * os_cpus_allowed(0);
+    return count == 0 || count > slot_count ? slot_count : count;
+}
+
 void rcs_start(enum sync_mode wanted, struct heap *empty)
 {
     const unsigned limit = os_cpu_limit(), unknown = 64; /* unknown: cpus share slots, as the lock modes may */
@@ -84,9 +91,8 @@ void rcs_start(enum sync_mode wanted, struct heap *empty)
     for (unsigned slot = 0; slot <= slot_count; slot++)
         heap_of_cid[slot] = empty;
     slot_nobody = slot_count;
-    thread_heaps = 2 * os_cpus_allowed(0); /* Hoard's number: more than can run at a time, fewer than there may be threads */
-    if (thread_heaps == 0 || thread_heaps > slot_count)
-        thread_heaps = slot_count;
+    if (wanted == sync_thread)
+        thread_heaps = thread_heap_count();
     /* A section reads heap_of_cid[cid] unchecked. */
     bool covered = limit == slot_count;
     rcs_verdict = wanted == sync_rcs && !covered ? rcs_cpus_unknown : probe(wanted, empty);

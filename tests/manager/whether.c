@@ -38,17 +38,23 @@ static bool can_have_one(void)
     return proc_cpus(cpus, 64) >= 2;
 }
 
+/* Starts one, if there may be one here. */
+static void needs_manager(struct rng *rng)
+{
+    if (!can_have_one())
+        SKIP("one cpu");
+    if (manager_try(rng) == 0)
+        SKIP("no manager is wanted here (a quota?)");
+}
+
 /* The contrast to all the others. */
 static void started(uint64_t seed)
 {
     struct rng rng = {seed};
     expect_auto();
-    if (!can_have_one())
-        SKIP("one cpu");
     hoard_grow(&rng, 8 * MIB);
     CHECK_MSG(manager_of(getpid()) == 0, "a manager for a small program");
-    if (manager_try(&rng) == 0)
-        SKIP("no manager is wanted here (a quota?)");
+    needs_manager(&rng);
     uses_the_heap(&rng);
 }
 
@@ -95,10 +101,7 @@ static void all_squeezed(uint64_t seed)
     struct rng rng = {seed};
     int cpus[64], count = proc_cpus(cpus, 64);
     expect_auto();
-    if (count < 2)
-        SKIP("one cpu");
-    if (manager_try(&rng) == 0)
-        SKIP("no manager is wanted here (a quota?)");
+    needs_manager(&rng);
     for (int i = 0; i < 2; i++) {
         squeeze(cpus, i, 1);
         expect_manager(&rng, false);
@@ -115,10 +118,7 @@ static void pinned_while_running(uint64_t seed)
     struct rng rng = {seed};
     int cpus[64], count = proc_cpus(cpus, 64);
     expect_auto();
-    if (count < 2)
-        SKIP("one cpu");
-    if (manager_try(&rng) == 0)
-        SKIP("no manager is wanted here (a quota?)");
+    needs_manager(&rng);
     proc_pin_tid(0, cpus[0]);
     expect_manager(&rng, false);
     squeeze(cpus, 0, count);
@@ -164,10 +164,7 @@ static void cpus_taken_away(uint64_t seed)
 {
     struct rng rng = {seed};
     int cpus[64], count = proc_cpus(cpus, 64);
-    if (count < 2)
-        SKIP("one cpu");
-    if (manager_try(&rng) == 0)
-        SKIP("no manager is wanted here (a quota?)");
+    needs_manager(&rng);
     for (int i = 0; i < 12; i++) {
         squeeze(cpus, i % count, 1);
         hoard_grow(&rng, 10 * MIB);
@@ -186,11 +183,9 @@ static void cpus_taken_away(uint64_t seed)
 static void child_of_one_cpu(uint64_t seed)
 {
     struct rng rng = {seed};
-    int cpus[64], count = proc_cpus(cpus, 64);
-    if (count < 2)
-        SKIP("one cpu");
-    if (manager_try(&rng) == 0)
-        SKIP("no manager is wanted here (a quota?)");
+    int cpus[64];
+    proc_cpus(cpus, 64);
+    needs_manager(&rng);
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
