@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A block of the running cid's own heap goes back to its superblock's own list by a fast path, whatever its class: no
- * free of one is remote, and none but the interrupted take the slow way (rcs mode; the blocks of large classes have a
- * fast path apart, free_long).
+ * free of one is remote, and none but the interrupted take the slow way (rcs mode on x86-64; the blocks of large
+ * classes have a fast path apart there, free_long).
  */
 #include <sched.h>
 
@@ -67,6 +67,8 @@ int main(void)
         if (sync_mode == sync_rcs)
             frees_stay_local(c, free_by_push);
     }
+#if defined(__x86_64__)
     EXPECT_MSG(sync_mode != sync_rcs || slow <= INTERRUPTED_MAX, "%u frees took the slow way", slow);
+#endif
     return 0;
 }
