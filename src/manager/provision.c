@@ -87,7 +87,7 @@ static bool rest(uint64_t now_ns)
     return false;
 }
 
-/* True if the program takes huge pages in less than twice the time it takes to clear one. */
+/* True if the program takes huge pages in less than three times the time it takes to clear one. */
 static bool program_outruns(uint64_t now_ns)
 {
     const uint64_t shortest_ns = 1000000;
@@ -96,7 +96,7 @@ static bool program_outruns(uint64_t now_ns)
     uint64_t past_ns = now_ns - measured_ns;
     if (past_ns < shortest_ns)
         return outruns;
-    outruns = measured_ns != 0 && (taken_bytes - measured_bytes) / RESERVE_PIECE_MAX * clearing_ns * 2 > past_ns;
+    outruns = measured_ns != 0 && (taken_bytes - measured_bytes) / RESERVE_PIECE_MAX * clearing_ns * 3 > past_ns;
     measured_ns = now_ns;
     measured_bytes = taken_bytes;
     return outruns;
