@@ -11,6 +11,7 @@
 
 #include "core/core.h"
 #include "heap/large.h"
+#include "heap/mapping_cache.h"
 #include "heap/span.h"
 #include "manager/manager.h"
 #include "os/os.h"
@@ -72,9 +73,10 @@ static void in_child(void)
         return; /* its next slow path finds the mark wiped */
     if (parent_mark != NULL)
         *parent_mark = mark_known;
+    mapping_cache_recover();
     release_all();
     manager_fork_child();
-    mapping_unmap_leaving(); /* the parent's manager does its own */
+    mapping_unmap_leaving(); /* what the parent's manager was to do and the child has a copy of */
     slow_leave();
 }
 

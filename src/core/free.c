@@ -134,6 +134,21 @@ static bool free_in_superblock(void *p)
     return true;
 }
 
+static void free_large(void *p, struct block block)
+{
+    if (!slow_enter()) {
+        large_give_later(p);
+        return;
+    }
+    if (block.kind == block_mapping)
+        manager_notice_unmapping(block.bytes);
+    bool freed = block.kind == block_large ? large_span_give(p) : mapping_give(p);
+    slow_leave();
+    manager_notice();
+    if (!freed) /* by another thread, since it was looked up */
+        free_double(p);
+}
+
 NOINLINE void free_slow(void *p)
 {
     if (p == NULL || likely(free_in_superblock(p)))
@@ -154,16 +169,7 @@ NOINLINE void free_slow(void *p)
         return;
     case block_large:
     case block_mapping:
-        if (!slow_enter()) {
-            large_give_later(p);
-            return;
-        }
-        if (block.kind == block_large)
-            large_span_give(p);
-        else
-            mapping_give(p);
-        slow_leave();
-        manager_notice();
+        free_large(p, block);
         return;
     case block_invalid:
     case block_free:

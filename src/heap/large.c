@@ -79,13 +79,18 @@ size_t large_span_bytes(const void *p)
     return descriptor_of(p)->span_slices << SLICE_SHIFT;
 }
 
-void large_span_give(void *p)
+bool large_span_give(void *p)
 {
     uint32_t first = slice_of(p);
-    size_t slices = descriptor_of_slice(first)->span_slices;
+    struct superblock *s = descriptor_of_slice(first);
+    size_t slices = s->span_slices;
+    uint8_t seen = slice_large;
+    if (!__atomic_compare_exchange_n(&s->kind, &seen, slice_unknown, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return false; /* another thread frees it, too */
     atomic_fetch_sub_explicit(&span_blocks, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&span_bytes, slices << SLICE_SHIFT, memory_order_relaxed);
     span_give(first, slices);
+    return true;
 }
 
 static void *span_block_resize(void *p, size_t size)

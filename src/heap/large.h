@@ -26,9 +26,9 @@ size_t mapping_bytes(const void *p, bool may_wait);
 /* Frees the mapping that starts at `p`; false if there is none. */
 bool mapping_give(void *p);
 
-/* The same for spans: `p` is the first byte of a slice_large. */
+/* The same for spans: `p` was the first byte of a slice_large when looked up. */
 size_t large_span_bytes(const void *p);
-void large_span_give(void *p);
+bool large_span_give(void *p);
 
 /* Frees a block of either kind later, from a signal handler that interrupted a slow path: the next large_take does
  * it. */

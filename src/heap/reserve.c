@@ -7,6 +7,8 @@
 #define HUGE_PAGE_SLICES ((uint32_t)(RESERVE_PIECE_MAX >> SLICE_SHIFT))
 #define TARGET_MIN ((size_t)HUGE_PAGE_SLICES)
 
+_Atomic uint32_t heap_demand = demand_none;
+
 /* All in slices; under span_lock. */
 static struct {
     uint32_t front;  /* the next superblock is expected here; SLICE_NONE before there was any */

@@ -20,6 +20,8 @@
 
 /* Slow paths between two wakes: a wake costs the program as much as five page faults. */
 #define NOTICES_PER_WAKE 256u
+/* Slow paths between two looks whether what is in use is resident, before there is one. */
+#define ASK_EVERY 16u
 /* How often, while awake, it looks whether it is in the program's way; and how long it stays away then. */
 #define PLACE_LOOK_NS 500000000ull
 #define AWAY_NS 1000000000ull
@@ -101,22 +103,31 @@ static void work(void)
     }
 }
 
+/* What was left for it since it was made is done, and no more is. */
+static void stop_helping(void)
+{
+    atomic_store(&mapping_is_helped, false);
+    unmap_run(0);
+}
+
 static void run(void)
 {
     /* Sharing the program's file descriptors would be seen: numbers taken that it expects, files kept open. */
-    if (!os_thread_settle("sutler-manager"))
+    if (!os_thread_settle("sutler-manager")) {
+        stop_helping();
         return manager_forbid();
-    if (!place_is_spare(starter))
+    }
+    if (!place_is_spare(starter)) {
+        stop_helping();
         return go_away();
+    }
     provision_start();
     lock_take(&purge_lock); /* no fork in the middle: the child would have the page */
     report_open();
     lock_release(&purge_lock);
-    atomic_store(&mapping_is_helped, true);
     work();
     atomic_store(&memory_is_short, false);
-    atomic_store(&mapping_is_helped, false);
-    unmap_run(0);
+    stop_helping();
     report_close();
     change_state(manager_busy, manager_absent);
 }
@@ -165,8 +176,10 @@ static long start_locked(void)
     starter = os_thread_id();
     atomic_store(&stop, false);
     atomic_store(&tid, 1); /* until the kernel writes it */
+    atomic_store(&mapping_is_helped, true);
     long result = clone_thread(run, block + STACK_BYTES, thread_pointer, &tid);
     if (result < 0) {
+        atomic_store(&mapping_is_helped, false);
         atomic_store(&tid, 0);
         return result;
     }
@@ -219,14 +232,18 @@ static bool may_start(void)
  * or all.  The system is asked once in a while. */
 static bool is_resident(void)
 {
-    const unsigned ask_every = 16;
-    return atomic_fetch_add(&asked, 1) % ask_every == 0 && os_resident_peak_bytes() >= MANAGER_START_BYTES;
+    return atomic_fetch_add(&asked, 1) % ASK_EVERY == 0 && os_resident_peak_bytes() >= MANAGER_START_BYTES;
+}
+
+static size_t in_use_bytes(void)
+{
+    return span_counts().in_use_bytes + large_counts().mapping_bytes;
 }
 
 /* A forked child has its parent's heap and mostly lives for a moment: it is given time. */
 static bool is_worthwhile(void)
 {
-    size_t in_use = span_counts().in_use_bytes;
+    size_t in_use = in_use_bytes();
     bool is_large = in_use >= start_bytes ||
                     (in_use >= MANAGER_START_BYTES && atomic_fetch_add(&notices, 1) >= 4 * NOTICES_PER_WAKE);
     return is_large && (option_get(option_manager) == manager_on || is_resident());
@@ -256,6 +273,12 @@ COLD void manager_notice_slow(enum manager_state state)
         lock_release(&control);
     }
     os_restore_signals(signals);
+}
+
+COLD void manager_notice_unmapping_slow(void)
+{
+    atomic_store(&asked, 0); /* it is asked now */
+    manager_notice_slow(manager_absent);
 }
 
 void manager_park(bool may_wait)
@@ -318,7 +341,7 @@ void manager_forget(void)
     report_forget();
     atomic_store(&memory_is_short, false);
     atomic_store(&mapping_is_helped, false);
-    start_bytes = span_counts().in_use_bytes + MANAGER_START_BYTES;
+    start_bytes = in_use_bytes() + MANAGER_START_BYTES;
     atomic_store(&notices, 0);
     atomic_store(&tid, 0);
     last_tid = 0;

@@ -6,6 +6,7 @@
 #define SUTLER_MANAGER_NOTICE_H
 
 #include "heap/demand.h"
+#include "heap/large.h"
 #include "manager/manager.h"
 
 /* The part of manager_notice that is not a comparison or two. */
@@ -19,6 +20,17 @@ static inline void manager_notice(void)
                   atomic_load_explicit(&heap_demand, memory_order_relaxed) == demand_raised;
     if (unlikely(is_due && state <= manager_away))
         manager_notice_slow(state);
+}
+
+void manager_notice_unmapping_slow(void);
+
+/* Called, holding no lock, before a mapping of this size is freed: starts the manager for one that would otherwise be
+ * unmapped by free. */
+static inline void manager_notice_unmapping(size_t bytes)
+{
+    if (bytes > MAPPING_CACHE_BYTES && bytes <= MAPPING_LEAVING_BYTES &&
+        atomic_load_explicit(&manager_state, memory_order_relaxed) == manager_absent)
+        manager_notice_unmapping_slow();
 }
 
 #endif

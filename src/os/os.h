@@ -58,6 +58,9 @@ void os_advise_huge(void *address, size_t size);
 /* Makes the range read as zero in a forked child; false where the system cannot. */
 bool os_wipe_on_fork(void *address, size_t size);
 
+/* Whether a forked child has the range not at all, or a copy as usual; false where the system cannot change it. */
+bool os_keep_from_children(void *address, size_t size, bool keep);
+
 /* Bytes the process may still use before a control group's limit, or the machine, is short of memory; SIZE_MAX if that
  * is not known.  And the cpu time its control groups allow it, in percent of one cpu. */
 size_t os_memory_headroom(void);

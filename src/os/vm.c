@@ -121,6 +121,12 @@ bool os_wipe_on_fork(void *address, size_t size)
     return !sys_failed(sys_call(SYS_madvise, (long)address, (long)size, MADV_WIPEONFORK, 0, 0, 0));
 }
 
+bool os_keep_from_children(void *address, size_t size, bool keep)
+{
+    const int advice = keep ? MADV_DONTFORK : MADV_DOFORK;
+    return !sys_failed(sys_call(SYS_madvise, (long)address, (long)size, advice, 0, 0, 0));
+}
+
 void *os_shared_page(const char *name, size_t size)
 {
     long fd = sys_call(SYS_memfd_create, (long)name, MFD_CLOEXEC, 0, 0, 0, 0);
@@ -134,7 +140,7 @@ void *os_shared_page(const char *name, size_t size)
         sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
         return NULL;
     }
-    sys_call(SYS_madvise, at, (long)size, MADV_DONTFORK, 0, 0, 0);
+    os_keep_from_children((void *)at, size, true);
     return (void *)at;
 }
 

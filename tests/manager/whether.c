@@ -58,6 +58,39 @@ static void started(uint64_t seed)
     uses_the_heap(&rng);
 }
 
+/* One block and nothing else: free leaves the unmapping of it to a manager, started for that. */
+static void one_large_block(uint64_t seed)
+{
+    const size_t bytes = 200 * MIB;
+    expect_auto();
+    if (!can_have_one())
+        SKIP("one cpu");
+    (void)seed;
+    bool left = false;
+    for (int i = 0; i < 5 && !left; i++) { /* few: later other slow paths would have started one */
+        char *p = malloc(bytes);
+        CHECK(p != NULL);
+        memset(p, 1, bytes);
+        free(p);
+        left = proc_resident_bytes() > bytes / 2; /* unless this thread had to wait in between */
+    }
+    CHECK_MSG(left, "free unmaps it itself");
+    for (int i = 0; i < 1000 && proc_resident_bytes() > bytes / 2; i++)
+        sleep_us(5000);
+    CHECK_MSG(proc_resident_bytes() < bytes / 2, "%zu MiB stay", proc_resident_bytes() / MIB);
+    CHECK_MSG(manager_of(getpid()) != 0, "there is no manager");
+}
+
+/* Nothing was touched, so nothing is in the way. */
+static void one_empty_block(uint64_t seed)
+{
+    (void)seed;
+    expect_auto();
+    free(malloc(200 * MIB));
+    sleep_us(20000);
+    CHECK_MSG(manager_of(getpid()) == 0, "a manager for a block that held no memory");
+}
+
 static void one_cpu(uint64_t seed)
 {
     struct rng rng = {seed};
@@ -436,6 +469,8 @@ int main(int argc, char **argv)
     static const struct manager_case cases[] = {
         {"started", started},
         {"switched_off", start_switched_off},
+        {"one_large_block", one_large_block},
+        {"one_empty_block", one_empty_block},
         {"one_cpu", one_cpu},
         {"child_of_one_cpu", child_of_one_cpu},
         {"cpus_taken_away", cpus_taken_away},

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/wait.h>
 
 #include "heap/demand.h"
 #include "heap/large.h"
@@ -232,6 +233,63 @@ static void what_leaves_waits_for_help(void)
     mapping_purge(true, NULL);
 }
 
+static bool is_mapped(void *p)
+{
+    unsigned char there;
+    return mincore(p, os_page_bytes, &there) == 0;
+}
+
+static void in_child_of(pid_t (*make)(void), void (*body)(char *p), char *p)
+{
+    pid_t child = make();
+    EXPECT(child >= 0);
+    if (child == 0) {
+        free(malloc(500000)); /* a slow path */
+        body(p);
+        _exit(0);
+    }
+    int status;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
+
+static void has_it_not(char *p)
+{
+    EXPECT(!is_mapped(p));
+    EXPECT_EQ(large_counts().cached_bytes, 0);
+    bool zero;
+    char *q = mapping_take((size_t)200 << 20, 16, &zero);
+    EXPECT(q != NULL && zero);
+    q[0] = 1;
+}
+
+static void has_a_copy(char *p)
+{
+    EXPECT(mapping_bytes(p, true) == (size_t)200 << 20 && p[0] == 7);
+    p[0] = 8;
+}
+
+/* A child would copy the page tables of what leaves, and have it all to unmap. */
+static void what_leaves_is_no_childs(void)
+{
+    pid_t (*const make[])(void) = {fork, _Fork};
+    bool zero;
+    atomic_store(&mapping_is_helped, true);
+    for (size_t i = 0; i < ARRAY_LEN(make); i++) {
+        char *p = mapping_take((size_t)200 << 20, 16, &zero);
+        EXPECT(p != NULL);
+        p[0] = 1;
+        EXPECT(mapping_give(p) && is_mapped(p));
+        in_child_of(make[i], has_it_not, p);
+        EXPECT(mapping_take((size_t)200 << 20, 16, &zero) == p && !zero);
+        p[0] = 7;
+        in_child_of(make[i], has_a_copy, p);
+        EXPECT(p[0] == 7 && mapping_give(p));
+        mapping_purge(true, NULL);
+    }
+    atomic_store(&mapping_is_helped, false);
+}
+
 /* ---- while much is unmapped, others get in ---- */
 
 static _Atomic unsigned pieces;
@@ -337,6 +395,7 @@ int main(int argc, char **argv)
     random_walk(&rng, unit_option(argc, argv, "--steps", 60000));
     what_is_kept_is_bounded();
     what_leaves_waits_for_help();
+    what_leaves_is_no_childs();
     unmapping_lets_others_in();
     sizes_beyond_reason_fail();
     return 0;

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/mapping_cache.h"
+
+#include "base/bits.h"
+#include "heap/demand.h"
+#include "heap/large.h"
+#include "heap/mapping_table.h"
+#include "heap/purge.h"
+#include "os/lock.h"
+#include "os/os.h"
+
+#define CACHE_MAX 16
+
+/* Unused if its address is 0. */
+static struct kept {
+    struct mapping mapping;
+    bool aged;      /* there at the last mapping_purge */
+    bool leaves;    /* to be unmapped as soon as may be */
+    bool childless; /* no forked child has it */
+} cache[CACHE_MAX];
+static size_t cached_bytes;
+
+_Atomic bool mapping_is_helped;
+
+/* It is gone from the cache before a child may have it again, and known to no one if a child is made in between. */
+static bool give_to_children(struct kept *k)
+{
+    return !k->childless || os_keep_from_children((void *)k->mapping.address, k->mapping.bytes, false);
+}
+
+uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got)
+{
+    for (struct kept *k = cache; k < cache + CACHE_MAX; k++) {
+        struct kept found = *k;
+        if (found.mapping.address == 0 || found.mapping.bytes < bytes || found.mapping.bytes > bytes + bytes / 4 ||
+            (found.mapping.address & (alignment - 1)) != 0)
+            continue;
+        mapping_set(&k->mapping, 0, 0);
+        if (unlikely(!give_to_children(&found))) {
+            mapping_set(&k->mapping, found.mapping.address, found.mapping.bytes);
+            continue;
+        }
+        cached_bytes -= found.mapping.bytes;
+        *got = found.mapping.bytes;
+        return found.mapping.address;
+    }
+    return 0;
+}
+
+bool mapping_cache_give(uintptr_t address, size_t bytes)
+{
+    bool leaves = cached_bytes + bytes > MAPPING_CACHE_BYTES;
+    if (leaves && (!atomic_load(&mapping_is_helped) || cached_bytes + bytes > MAPPING_LEAVING_BYTES))
+        return false;
+    for (struct kept *k = cache; k < cache + CACHE_MAX; k++) {
+        if (k->mapping.address != 0)
+            continue;
+        k->aged = false;
+        k->leaves = leaves;
+        k->childless = leaves && os_keep_from_children((void *)address, bytes, true);
+        mapping_set(&k->mapping, address, bytes);
+        cached_bytes += bytes;
+        if (leaves)
+            demand_raise();
+        return true;
+    }
+    return false;
+}
+
+static size_t leaving_bytes(void)
+{
+    size_t bytes = 0;
+    for (const struct kept *k = cache; k < cache + CACHE_MAX; k++)
+        bytes += k->mapping.address != 0 && k->leaves ? k->mapping.bytes : 0;
+    return bytes;
+}
+
+/* Unmaps what leaves, in pieces off the end: the program's own mmap waits for as long as one takes, a fork or another
+ * purge comes in between, and the rest may be had again.  No more than was there at the beginning. */
+size_t mapping_unmap_leaving(void)
+{
+    const size_t piece_max = 8ul << 20;
+    size_t done = 0;
+    lock_take(&mapping_lock);
+    const size_t leaving = leaving_bytes();
+    for (struct kept *k = cache; k < cache + CACHE_MAX && done < leaving;) {
+        if (k->mapping.address == 0 || !k->leaves) {
+            k++;
+            continue;
+        }
+        size_t piece = min_size(k->mapping.bytes, piece_max), rest = k->mapping.bytes - piece;
+        uintptr_t end = k->mapping.address + rest;
+        cached_bytes -= piece;
+        mapping_set(&k->mapping, rest == 0 ? 0 : k->mapping.address, rest);
+        lock_release(&mapping_lock);
+        os_unmap((void *)end, piece);
+        purge_let_others();
+        done += piece;
+        lock_take(&mapping_lock);
+    }
+    lock_release(&mapping_lock);
+    return done;
+}
+
+size_t mapping_purge(bool all, bool *changed)
+{
+    lock_take(&mapping_lock);
+    for (struct kept *k = cache; k < cache + CACHE_MAX; k++)
+        if (k->mapping.address != 0) {
+            k->leaves |= all || k->aged;
+            if (changed != NULL)
+                *changed |= !k->leaves;
+            k->aged = true;
+        }
+    lock_release(&mapping_lock);
+    return mapping_unmap_leaving();
+}
+
+size_t mapping_cache_bytes(void)
+{
+    return cached_bytes;
+}
+
+void mapping_cache_recover(void)
+{
+    cached_bytes = 0;
+    for (struct kept *k = cache; k < cache + CACHE_MAX; k++) {
+        if (k->childless)
+            mapping_set(&k->mapping, 0, 0);
+        if (k->mapping.address != 0)
+            cached_bytes += k->mapping.bytes;
+    }
+}

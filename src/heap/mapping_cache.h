@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Freed mappings that may be had again: at most MAPPING_CACHE_BYTES; and, where there is a manager to unmap them, at
+ * most MAPPING_LEAVING_BYTES that wait for it.  A forked child does not get those: it would copy their page tables
+ * and unmap them.  mapping_lock is held unless it says otherwise.
+ */
+#ifndef SUTLER_HEAP_MAPPING_CACHE_H
+#define SUTLER_HEAP_MAPPING_CACHE_H
+
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+/* One that fits without wasting more than a quarter, with its size; its address is 0 if there is none. */
+uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got);
+/* False if it is full: the mapping is the caller's to unmap. */
+bool mapping_cache_give(uintptr_t address, size_t bytes);
+
+size_t mapping_cache_bytes(void);
+
+/* In a child, made in the middle of something or not. */
+void mapping_cache_recover(void);
+
+#endif

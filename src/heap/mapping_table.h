@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which mappings are blocks: a hash table by address, for they lie outside the window, whose descriptors do not cover
+ * them.  All under mapping_lock.
+ */
+#ifndef SUTLER_HEAP_MAPPING_TABLE_H
+#define SUTLER_HEAP_MAPPING_TABLE_H
+
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+struct mapping {
+    uintptr_t address;
+    size_t bytes;
+};
+
+/* In this order, so that a child made by a thread's _Fork in the middle of it finds the mapping with its size or not
+ * at all. */
+static inline void mapping_set(struct mapping *m, uintptr_t address, size_t bytes)
+{
+    __atomic_store_n(&m->bytes, bytes, __ATOMIC_RELEASE);
+    __atomic_store_n(&m->address, address, __ATOMIC_RELEASE);
+}
+
+/* The mapping that starts at `address`, or NULL; valid until the next insertion. */
+struct mapping *mapping_table_find(uintptr_t address);
+
+/* Makes room for one more; false without memory. */
+bool mapping_table_reserve(void);
+/* After mapping_table_reserve. */
+void mapping_table_insert(uintptr_t address, size_t bytes);
+void mapping_table_remove(struct mapping *m);
+void mapping_table_set_bytes(struct mapping *m, size_t bytes);
+
+/* How many there are, and their bytes. */
+size_t mapping_table_count(size_t *bytes);
+
+/* In a child made in the middle of something. */
+void mapping_table_recover(void);
+
+#endif
