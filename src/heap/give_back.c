@@ -2,8 +2,8 @@
 #include "heap/give_back.h"
 
 #include "base/bits.h"
-
-#define HUGE_PAGE_BYTES (2ul << 20)
+#include "heap/huge.h"
+#include "heap/window.h"
 
 void give_back_flush(struct give_back *pages)
 {
@@ -21,9 +21,10 @@ void give_back_add(struct give_back *pages, void *address, size_t bytes)
     uintptr_t first = align_down(start, HUGE_PAGE_BYTES), last = align_down(end - 1, HUGE_PAGE_BYTES);
     bool is_last_whole = end % HUGE_PAGE_BYTES == 0;
     if (start != first || (first == last && !is_last_whole))
-        os_split_huge(address);
+        huge_split(address);
     if (last != first && !is_last_whole)
-        os_split_huge((void *)(end - os_page_bytes));
+        huge_split((void *)(end - os_page_bytes));
+    huge_note_whole(align_up(start, HUGE_PAGE_BYTES), align_down(end, HUGE_PAGE_BYTES));
     if (pages->count == OS_RANGES_MAX)
         give_back_flush(pages);
     pages->range[pages->count++] = (struct os_range){address, bytes};

@@ -3,6 +3,7 @@
 
 #include "heap/give_back.h"
 #include "heap/heap.h"
+#include "heap/huge.h"
 #include "heap/large.h"
 #include "heap/span.h"
 #include "os/os.h"
@@ -22,15 +23,17 @@ struct batch {
 
 /* ---- which ---- */
 
-/* What the lists look like, in 15 bits; the lowest bit of `seen` says that it was purged looking so.  `seen` is written
- * under purge_lock only: it has no neighbours that other threads write without a lock. */
-#define SEEN_PURGED 1u
-
+/* What the lists look like, in 14 bits. */
 static uint16_t look_of(const struct superblock *s)
 {
     uint64_t lists = superblock_word(s) * 0x9e3779b97f4a7c15ull ^
                      atomic_load_explicit(&s->x_remote, memory_order_relaxed) * 0xc2b2ae3d27d4eb4full;
-    return (uint16_t)(lists >> 48) & (uint16_t)~SEEN_PURGED;
+    return (uint16_t)(lists >> 48) & (uint16_t)~SEEN_FLAGS;
+}
+
+static void note_look(struct superblock *s, uint16_t look, bool is_purged)
+{
+    s->seen = (uint16_t)((s->seen & SEEN_SPLIT) | look | (is_purged ? SEEN_PURGED : 0));
 }
 
 /* Worth taking offline now?  Reads a descriptor that may be changing; the answer only costs time if it is wrong. */
@@ -45,12 +48,15 @@ static bool is_wanted(struct superblock *s, enum purge_what what, bool *changed)
     if (free_blocks * 4 < s->carved && (what != purge_leftover || s->block_bytes * 2u < os_page_bytes))
         return false;
     uint16_t look = look_of(s);
-    if ((s->seen & ~SEEN_PURGED) != look) {
-        s->seen = look;
+    if ((s->seen & ~SEEN_FLAGS) != look) {
+        note_look(s, look, false);
         *changed = true;
         return false;
     }
-    return (s->seen & SEEN_PURGED) == 0;
+    if ((s->seen & SEEN_PURGED) != 0)
+        return false;
+    bool becomes_span = free_blocks == s->carved;
+    return what == purge_leftover || becomes_span || huge_is_worth_splitting(slice_of_descriptor(s));
 }
 
 /* ---- offline, and back ---- */
@@ -85,7 +91,7 @@ static void put_online(struct heap *h, struct superblock *s)
     lock_take(&h->lock);
     heap_settle(h, s);
     lock_release(&h->lock);
-    s->seen = look_of(s) | SEEN_PURGED;
+    note_look(s, look_of(s), true);
 }
 
 /* Purges the batch and puts it online again. */
@@ -173,7 +179,7 @@ size_t heap_purge(enum purge_what what, bool *changed)
     changed = changed == NULL ? &ignored : changed;
     *changed = false;
     lock_take(&purge_lock);
-    size_t bytes = purge_superblocks(what, changed) + span_purge(what == purge_everything, changed) +
+    size_t bytes = purge_superblocks(what, changed) + span_purge(what, changed) +
                    mapping_purge(what == purge_everything, changed);
     lock_release(&purge_lock);
     return bytes;

@@ -12,6 +12,7 @@
 #ifndef SUTLER_HEAP_SPAN_H
 #define SUTLER_HEAP_SPAN_H
 
+#include "heap/purge.h"
 #include "heap/superblock.h"
 #include "os/lock.h"
 
@@ -32,8 +33,8 @@ bool span_extend(uint32_t end, size_t more);
 bool span_is_zero(uint32_t first, size_t slices);
 
 /* Returns the pages of dirty free spans, bytes given back: all of them, or those that have been free since the last
- * call (*changed is set if there are others).  purge_lock is held, no other. */
-size_t span_purge(bool all, bool *changed);
+ * call (*changed is set if there is something for the next).  purge_lock is held, no other. */
+size_t span_purge(enum purge_what what, bool *changed);
 
 struct span_counts {
     size_t opened_bytes, in_use_bytes, dirty_bytes, purged_bytes;

@@ -5,6 +5,7 @@
  */
 #include "heap/arena.h"
 #include "heap/give_back.h"
+#include "heap/huge.h"
 #include "heap/purge.h"
 #include "heap/reserve.h"
 #include "os/os.h"
@@ -53,16 +54,25 @@ static void take_out(struct batch *b, uint32_t first)
     b->slices += slices;
 }
 
-/* Fills the batch with spans that hold pages and have been free since the last pass, or with any. */
-static void gather(struct batch *b, const struct arena *a, bool all)
+/* To be given back by this pass: it holds pages and has been free since the last one, or anything does. */
+static bool is_wanted(uint32_t at, enum purge_what what)
+{
+    const struct superblock *s = descriptor_of_slice(at);
+    if (slices_with(at, s->span_slices, FLAGS_RESIDENT) == 0)
+        return false;
+    if (what == purge_everything)
+        return true;
+    bool is_large = s->span_slices * 2 >= HUGE_PAGE_BYTES >> SLICE_SHIFT;
+    return (s->flags & FLAG_AGED) != 0 && (what == purge_leftover || is_large || huge_is_worth_splitting(at));
+}
+
+/* Fills the batch. */
+static void gather(struct batch *b, const struct arena *a, enum purge_what what)
 {
     for (unsigned bin = bin_next(a, 0); bin < BIN_COUNT; bin = bin + 1 < BIN_COUNT ? bin_next(a, bin + 1) : BIN_COUNT)
         for (uint32_t next, at = a->bin_head[bin] - 1; at != SLICE_NONE; at = next) {
-            const struct superblock *s = descriptor_of_slice(at);
-            next = s->next;
-            if (!all && (s->flags & FLAG_AGED) == 0)
-                continue;
-            if (slices_with(at, s->span_slices, FLAGS_RESIDENT) == 0)
+            next = descriptor_of_slice(at)->next;
+            if (!is_wanted(at, what))
                 continue;
             if (b->count == BATCH || b->slices == BATCH_SLICES)
                 return;
@@ -99,15 +109,15 @@ static size_t purge_batch(const struct batch *b, bool *refused)
     return pages.refused ? 0 : pages.bytes;
 }
 
-/* What is left is for the next pass.  Returns true if there is any. */
-static bool mark_aged(const struct arena *a)
+/* What is left is for the next pass.  Returns true if there is any for one like this. */
+static bool mark_aged(const struct arena *a, enum purge_what what)
 {
     bool any = false;
     for (unsigned bin = bin_next(a, 0); bin < BIN_COUNT; bin = bin + 1 < BIN_COUNT ? bin_next(a, bin + 1) : BIN_COUNT)
         for (uint32_t at = a->bin_head[bin] - 1; at != SLICE_NONE; at = descriptor_of_slice(at)->next) {
             struct superblock *s = descriptor_of_slice(at);
             s->flags |= FLAG_AGED;
-            any |= slices_with(at, s->span_slices, FLAGS_RESIDENT) != 0;
+            any |= is_wanted(at, what);
         }
     return any;
 }
@@ -146,7 +156,7 @@ static size_t purge_fresh(struct arena *a, bool all, bool *changed)
     return purged;
 }
 
-size_t span_purge(bool all, bool *changed)
+size_t span_purge(enum purge_what what, bool *changed)
 {
     struct reserve_counts reserve = reserve_counts();
     /* No more than there is now: other threads may go on freeing as fast as this one gives back. */
@@ -158,15 +168,15 @@ size_t span_purge(bool all, bool *changed)
         b = (struct batch){0};
         lock_take(&span_lock);
         for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
-            gather(&b, &arena[i], all);
+            gather(&b, &arena[i], what);
         lock_release(&span_lock);
         purged += purge_batch(&b, &refused);
     } while (b.count > 0 && !refused && purged < most);
     for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
-        purged += purge_fresh(&arena[i], all, changed);
+        purged += purge_fresh(&arena[i], what == purge_everything, changed);
     lock_take(&span_lock);
     for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
-        *changed |= mark_aged(&arena[i]) && !refused;
+        *changed |= mark_aged(&arena[i], what) && !refused;
     if (reserve_counts().wasted_bytes != reserve.wasted_bytes)
         reserve_shrink();
     lock_release(&span_lock);

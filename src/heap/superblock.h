@@ -64,6 +64,11 @@ enum group {
 #define FLAG_LARGE 4u  /* the slice is of the stretches for large blocks */
 #define FLAG_WARM 8u   /* a free slice of the reserve: its pages are there, and zero */
 
+/* In `seen`, which has no neighbours that other threads write without a lock. */
+#define SEEN_PURGED 1u /* the superblock was purged looking so */
+#define SEEN_SPLIT 2u  /* the huge page that begins with this slice was split (huge.c) */
+#define SEEN_FLAGS 3u
+
 struct superblock {
     uint64_t word;
     uintptr_t owner; /* a struct heap *, and OWNER_LONG or not */
@@ -88,7 +93,7 @@ struct superblock {
     uint8_t group;
     uint8_t kind;
     uint8_t flags;
-    uint16_t seen; /* purge.c only: what the lists looked like at the last look */
+    uint16_t seen; /* SEEN_ flags, and above them what the lists looked like at the last look (purge.c) */
 };
 
 _Static_assert(sizeof(struct superblock) == 1 << DESCRIPTOR_SHIFT, "one cache line");

@@ -14,11 +14,11 @@
 #define STEP_SLICES_MIN 16ul          /* 1 MiB */
 #define STEP_SLICES_MAX 1024ul        /* 64 MiB */
 #define HOLE_SLICES 1024ul            /* how far to skip when something is in the way */
-#define HUGE_PAGE_BYTES (2ul << 20)
 #define HUGE_PAGE_SLICES (HUGE_PAGE_BYTES >> SLICE_SHIFT)
 /* With huge_pages=auto they are asked for from this size on: a small heap would pay more memory than it gains time. */
 #define HUGE_START_SLICES (16ul << 20 >> SLICE_SHIFT)
 
+static size_t huge_from = SLICE_END;
 static size_t limit = WINDOW_SLICES_MAX; /* fewer where the address space is small */
 static size_t top;                /* slices of window up to the highest opened one */
 static size_t described;          /* slices that have a descriptor mapped */
@@ -133,6 +133,11 @@ static bool wants_huge_pages(void)
     return choice == huge_pages_on || (choice == huge_pages_auto && top >= HUGE_START_SLICES);
 }
 
+uint32_t window_huge_from(void)
+{
+    return (uint32_t)huge_from;
+}
+
 bool window_open(size_t slices, bool dense, uint32_t *first, size_t *count)
 {
     size_t want = step_for(slices), at = top;
@@ -158,8 +163,10 @@ bool window_open(size_t slices, bool dense, uint32_t *first, size_t *count)
             return false;
     }
     top = at;
-    if (dense && wants_huge_pages())
+    if (dense && wants_huge_pages()) {
+        huge_from = min_size(huge_from, top);
         os_advise_huge((char *)hot.window_base + (top << SLICE_SHIFT), want << SLICE_SHIFT);
+    }
     *first = (uint32_t)top;
     *count = want;
     top += want;

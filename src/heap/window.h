@@ -21,6 +21,7 @@
 #include "rcs/hot.h"
 
 #define WINDOW_SLICES_MAX (1ul << 27) /* 8 TiB */
+#define HUGE_PAGE_BYTES (2ul << 20)
 
 struct superblock;
 
@@ -34,6 +35,9 @@ bool window_open(size_t slices, bool dense, uint32_t *first, size_t *count);
 
 /* Lets free's fast path look descriptors up: rcs mode. */
 void window_serve_fast_path(void);
+
+/* The first slice from which on dense stretches were asked to be huge pages; SLICE_END if none was. */
+uint32_t window_huge_from(void);
 
 /* Bytes opened so far. */
 size_t window_opened_bytes(void);

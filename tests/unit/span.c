@@ -161,7 +161,7 @@ static void purge_all(void)
 {
     size_t expected = dirty_slices << SLICE_SHIFT, before = span_counts().purged_bytes;
     bool changed;
-    EXPECT_EQ(span_purge(true, &changed), expected + start.dirty_bytes);
+    EXPECT_EQ(span_purge(purge_everything, &changed), expected + start.dirty_bytes);
     EXPECT_EQ(span_counts().purged_bytes - before, expected + start.dirty_bytes);
     start.dirty_bytes = 0;
     memset(dirty, 0, SLICES_MAX);
@@ -236,21 +236,21 @@ static void neighbours_merge(struct rng *rng)
 static void only_aged_spans_are_purged_by_the_clock(void)
 {
     bool changed = false;
-    span_purge(true, &changed);
+    span_purge(purge_everything, &changed);
     uint32_t a, fence, b;
     EXPECT(span_take(span_dense, 3, 1, &a) && span_take(span_dense, 1, 1, &fence) && span_take(span_dense, 3, 1, &b));
     span_give(a, 3);
     size_t one = 3 * SLICE_BYTES;
     changed = false;
-    EXPECT_EQ(span_purge(false, &changed), 0);
+    EXPECT_EQ(span_purge(purge_unchanged, &changed), 0);
     EXPECT(changed);
     span_give(b, 3);
     changed = false;
-    size_t purged = span_purge(false, &changed);
+    size_t purged = span_purge(purge_unchanged, &changed);
     EXPECT(purged == one || purged == 0); /* 0: b merged with a, which makes it a new span */
     changed = false;
-    EXPECT_EQ(purged + span_purge(false, &changed), 2 * one);
-    EXPECT_EQ(span_purge(false, &changed), 0);
+    EXPECT_EQ(purged + span_purge(purge_unchanged, &changed), 2 * one);
+    EXPECT_EQ(span_purge(purge_unchanged, &changed), 0);
     span_give(fence, 1);
 }
 
@@ -275,7 +275,7 @@ static void the_cache_of_large_blocks_is_bounded(void)
 static void what_is_refused_is_not_counted(void)
 {
     bool changed = false;
-    span_purge(true, &changed);
+    span_purge(purge_everything, &changed);
     struct span_counts before = span_counts();
     uint32_t first;
     EXPECT(span_take(span_dense, 2, 1, &first));
@@ -283,12 +283,12 @@ static void what_is_refused_is_not_counted(void)
     bool locked = mlock(memory, 2 * SLICE_BYTES) == 0;
     span_give(first, 2);
     if (locked) {
-        EXPECT_EQ(span_purge(true, &changed), 0);
+        EXPECT_EQ(span_purge(purge_everything, &changed), 0);
         EXPECT_EQ(span_counts().purged_bytes, before.purged_bytes);
         EXPECT_EQ(span_counts().dirty_bytes, before.dirty_bytes + 2 * SLICE_BYTES);
         munlock(memory, 2 * SLICE_BYTES);
     }
-    EXPECT_EQ(span_purge(true, &changed), 2 * SLICE_BYTES);
+    EXPECT_EQ(span_purge(purge_everything, &changed), 2 * SLICE_BYTES);
 }
 
 static _Atomic bool had_lock;
@@ -314,7 +314,7 @@ static void others_are_let_in(void)
         uint32_t first;
         EXPECT(span_take(span_dense, 1, 1, &first));
         span_give(first, 1);
-        span_purge(true, &changed);
+        span_purge(purge_everything, &changed);
     }
     EXPECT(had_lock);
     lock_release(&purge_lock);
@@ -329,7 +329,7 @@ int main(int argc, char **argv)
     taken = unit_map(SLICES_MAX);
     dirty = unit_map(SLICES_MAX);
     bool changed;
-    span_purge(true, &changed);
+    span_purge(purge_everything, &changed);
     start = span_counts();
     EXPECT_EQ(start.dirty_bytes, 0);
     random_walk(&rng, unit_option(argc, argv, "--steps", 40000));

@@ -34,7 +34,7 @@ int main(void)
     for (unsigned i = 0; i < ARRAY_LEN(first); i++)
         span_give(first[i], SLICES);
     bool changed = false;
-    size_t dirty = span_counts().dirty_bytes, purged = span_purge(true, &changed);
+    size_t dirty = span_counts().dirty_bytes, purged = span_purge(purge_everything, &changed);
     EXPECT(dirty >= ARRAY_LEN(first) * SLICES * SLICE_BYTES);
     EXPECT(purged >= dirty);
     EXPECT(freed_meanwhile > 0);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/huge.h"
+
+#include "heap/superblock.h"
+#include "heap/window.h"
+#include "os/os.h"
+
+#define PAGE_SLICES ((uint32_t)(HUGE_PAGE_BYTES >> SLICE_SHIFT))
+
+/* In the `seen` of the page's first slice. */
+static struct superblock *mark_of(const void *address)
+{
+    return descriptor_of((void *)align_down((uintptr_t)address, HUGE_PAGE_BYTES));
+}
+
+void huge_split(void *address)
+{
+    os_split_huge(address);
+    if (window_contains(address))
+        mark_of(address)->seen |= SEEN_SPLIT;
+}
+
+void huge_note_whole(uintptr_t first, uintptr_t end)
+{
+    for (uintptr_t at = first; at < end; at += HUGE_PAGE_BYTES)
+        if (window_contains((void *)at))
+            mark_of((void *)at)->seen &= (uint16_t)~SEEN_SPLIT;
+}
+
+/* What may be expected to lie on wholly free pages. */
+static size_t purgeable_bytes(const struct superblock *s)
+{
+    size_t free_blocks =
+        word_count(superblock_word(s)) + word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed));
+    bool is_sparse = (s->carved - free_blocks) * 8 <= s->carved;
+    bool goes = s->block_bytes >= os_page_bytes || is_sparse;
+    size_t not_carved = s->blocks - s->carved; /* by an earlier purge, or never touched */
+    return ((goes ? free_blocks : 0) + not_carved) * s->block_bytes;
+}
+
+static size_t purgeable_bytes_in(uint32_t slice)
+{
+    const struct superblock *s = descriptor_of_slice(slice);
+    if (s->kind == slice_tail)
+        s = descriptor_of_slice(s->next);
+    switch (s->kind) {
+    case slice_superblock:
+        return purgeable_bytes(s) / size_class[s->class].slices;
+    case slice_free:
+    case slice_free_end:
+    case slice_unknown: /* inside a free span, in these stretches; or fresh: the program is about to take it */
+        return (s->flags & FLAG_DIRTY) != 0 ? SLICE_BYTES : 0;
+    default:
+        return 0;
+    }
+}
+
+bool huge_is_worth_splitting(uint32_t slice)
+{
+    uint32_t first = (uint32_t)align_down(slice, PAGE_SLICES);
+    const struct superblock *mark = descriptor_of_slice(first);
+    if (first < window_huge_from() || (mark->flags & FLAG_LARGE) != 0 || (mark->seen & SEEN_SPLIT) != 0)
+        return true;
+    size_t purgeable = 0;
+    for (uint32_t at = first; at < first + PAGE_SLICES && window_contains(slice_address(at)); at++)
+        purgeable += purgeable_bytes_in(at);
+    return purgeable * 2 >= HUGE_PAGE_BYTES;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Whole huge pages, and when to break one.  Giving back a part of a huge page splits it first: the system takes a
+ * tenth of a millisecond and more for that, the program's threads wait meanwhile for any of its pages, and what stays
+ * has lost its huge page.  While the program works that is done only where most of the page goes.
+ *
+ * The system is not asked whether a page is huge: those of the dense stretches are from where huge pages are asked for
+ * (window.h) until they were split here.  All under purge_lock.
+ */
+#ifndef SUTLER_HEAP_HUGE_H
+#define SUTLER_HEAP_HUGE_H
+
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+/* Whether a part of the page this slice lies in, and the other free parts of it after that, are worth a split; true if
+ * none is needed.  Looks at descriptors that may be changing: the answer only costs time if it is wrong. */
+bool huge_is_worth_splitting(uint32_t slice);
+
+/* A part of the page at this address is about to be given back: it is split. */
+void huge_split(void *address);
+/* Whole pages were given back: they will be huge again. */
+void huge_note_whole(uintptr_t first, uintptr_t end);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Huge pages are broken for what can be given back only where that is most of them, as long as the program works; once
+ * it does not, and where they are broken already, everything goes.
+ */
+#include "heap/huge.h"
+
+#include "heap/purge.h"
+#include "heap/span.h"
+#include "unit.h"
+
+#define BYTES 1024u
+#define BLOCKS ((96u << 20) / BYTES)
+#define FIRST ((32u << 20) / BYTES) /* from here on they lie where huge pages are asked for */
+
+static char *block[BLOCKS];
+static unsigned splits;
+
+void __real_os_split_huge(void *page);
+void __wrap_os_split_huge(void *page);
+void __wrap_os_split_huge(void *page)
+{
+    splits += window_contains(page);
+    __real_os_split_huge(page);
+}
+
+/* Frees of every 64 blocks in a row, of which some lie on one page, the first `count`. */
+static void free_of_64(unsigned from, unsigned count)
+{
+    for (unsigned i = FIRST; i < BLOCKS; i++)
+        if (i % 64 >= from && i % 64 < from + count) {
+            free(block[i]);
+            block[i] = NULL;
+        }
+}
+
+/* Passes until nothing is expected of another. */
+static size_t purge(enum purge_what what)
+{
+    size_t bytes = 0, passes = 0, now;
+    bool changed;
+    do {
+        EXPECT(passes++ < 20);
+        bytes += now = heap_purge(what, &changed);
+    } while (now > 0 || changed);
+    return bytes;
+}
+
+static void expect_content(void)
+{
+    for (unsigned i = FIRST; i < BLOCKS; i++)
+        EXPECT(block[i] == NULL || (*(unsigned *)block[i] == i && block[i][BYTES - 1] == (char)i));
+}
+
+int main(void)
+{
+    unit_print_mode();
+    unit_watchdog(120);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        EXPECT((block[i] = malloc(BYTES)) != NULL);
+        memset(block[i], (char)i, BYTES);
+        *(unsigned *)block[i] = i;
+    }
+    EXPECT(window_huge_from() < SLICE_END);
+    purge(purge_leftover);
+    splits = 0;
+
+    free_of_64(0, 24); /* six pages of sixteen */
+    EXPECT_EQ(purge(purge_unchanged), 0);
+    EXPECT_EQ(splits, 0);
+    size_t given = purge(purge_leftover);
+    EXPECT_MSG(given >= (size_t)(BLOCKS - FIRST) * BYTES / 4, "%zu", given);
+    EXPECT(splits > 0);
+
+    free_of_64(24, 12);/* they are broken by now */
+    given = purge(purge_unchanged);
+    EXPECT_MSG(given >= (size_t)(BLOCKS - FIRST) * BYTES / 8, "%zu", given);
+    expect_content();
+
+    for (unsigned i = FIRST; i < BLOCKS; i++)
+        free(block[i]);
+    purge(purge_everything); /* whole again */
+    for (unsigned i = FIRST; i < BLOCKS; i++) {
+        EXPECT((block[i] = malloc(BYTES)) != NULL);
+        memset(block[i], (char)i, BYTES);
+        *(unsigned *)block[i] = i;
+    }
+    free_of_64(0, 24);
+    given = purge(purge_unchanged);
+    EXPECT_MSG(given <= (size_t)(BLOCKS - FIRST) * BYTES / 32, "%zu", given); /* the few that did not go whole */
+    free_of_64(24, 36); /* nearly everything goes: at once */
+    given = purge(purge_unchanged);
+    EXPECT_MSG(given >= (size_t)(BLOCKS - FIRST) * BYTES * 3 / 4, "%zu", given);
+    expect_content();
+    return 0;
+}
