@@ -12,6 +12,7 @@
 #define BYTES 1024u
 #define BLOCKS ((96u << 20) / BYTES)
 #define FIRST ((32u << 20) / BYTES) /* from here on they lie where huge pages are asked for */
+#define ALL ((size_t)(BLOCKS - FIRST) * BYTES)
 
 static char *block[BLOCKS];
 static unsigned splits;
@@ -66,15 +67,16 @@ int main(void)
     splits = 0;
 
     free_of_64(0, 24); /* six pages of sixteen */
-    EXPECT_EQ(purge(purge_unchanged), 0);
-    EXPECT_EQ(splits, 0);
-    size_t given = purge(purge_leftover);
-    EXPECT_MSG(given >= (size_t)(BLOCKS - FIRST) * BYTES / 4, "%zu", given);
-    EXPECT(splits > 0);
+    size_t given = purge(purge_unchanged);
+    EXPECT_MSG(given <= ALL / 32, "%zu", given); /* a page at a border may be worth it */
+    unsigned few = splits;
+    given = purge(purge_leftover);
+    EXPECT_MSG(given >= ALL / 4, "%zu", given);
+    EXPECT_MSG(splits > 10 * few, "%u, %u", few, splits);
 
     free_of_64(24, 12);/* they are broken by now */
     given = purge(purge_unchanged);
-    EXPECT_MSG(given >= (size_t)(BLOCKS - FIRST) * BYTES / 8, "%zu", given);
+    EXPECT_MSG(given >= ALL / 8, "%zu", given);
     expect_content();
 
     for (unsigned i = FIRST; i < BLOCKS; i++)
@@ -87,10 +89,10 @@ int main(void)
     }
     free_of_64(0, 24);
     given = purge(purge_unchanged);
-    EXPECT_MSG(given <= (size_t)(BLOCKS - FIRST) * BYTES / 32, "%zu", given); /* the few that did not go whole */
+    EXPECT_MSG(given <= ALL / 32, "%zu", given); /* the few that did not go whole */
     free_of_64(24, 36); /* nearly everything goes: at once */
     given = purge(purge_unchanged);
-    EXPECT_MSG(given >= (size_t)(BLOCKS - FIRST) * BYTES * 3 / 4, "%zu", given);
+    EXPECT_MSG(given >= ALL * 3 / 4, "%zu", given);
     expect_content();
     return 0;
 }
