@@ -179,7 +179,7 @@ static long start_locked(void)
     atomic_store(&mapping_is_helped, true);
     long result = clone_thread(run, block + STACK_BYTES, thread_pointer, &tid);
     if (result < 0) {
-        atomic_store(&mapping_is_helped, false);
+        stop_helping();
         atomic_store(&tid, 0);
         return result;
     }
