@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 {
     unit_print_mode();
     unit_watchdog(300);
-    rounds = (unsigned)unit_option(argc, argv, "--rounds", 20000);
+    rounds = (unsigned)unit_option(argc, argv, "--rounds", 3000);
     EXPECT_EQ(pthread_barrier_init(&both_ready, NULL, 2), 0);
     EXPECT_EQ(pthread_barrier_init(&both_done, NULL, 2), 0);
     free(malloc(1));
