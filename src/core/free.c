@@ -122,9 +122,7 @@ static bool free_in_superblock(void *p)
 {
     if ((uintptr_t)p - hot.window_base >= hot.window_bytes)
         return false;
-    struct superblock *s = descriptor_of(p);
-    if (s->kind == slice_tail)
-        s = descriptor_of_slice(s->next);
+    struct superblock *s = descriptor_head(descriptor_of(p));
     if (s->kind != slice_superblock || !superblock_is_block_start(s, p))
         return false;
     if (likely(is_foreign(s)))

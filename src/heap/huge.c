@@ -5,8 +5,6 @@
 #include "heap/window.h"
 #include "os/os.h"
 
-#define PAGE_SLICES ((uint32_t)(HUGE_PAGE_BYTES >> SLICE_SHIFT))
-
 /* In the `seen` of the page's first slice. */
 static struct superblock *mark_of(const void *address)
 {
@@ -30,8 +28,7 @@ void huge_note_whole(uintptr_t first, uintptr_t end)
 /* What may be expected to lie on wholly free pages. */
 static size_t purgeable_bytes(const struct superblock *s)
 {
-    size_t free_blocks =
-        word_count(superblock_word(s)) + word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed));
+    size_t free_blocks = superblock_free_blocks(s);
     bool is_sparse = (s->carved - free_blocks) * 8 <= s->carved;
     bool goes = s->block_bytes >= os_page_bytes || is_sparse;
     size_t not_carved = s->blocks - s->carved; /* by an earlier purge, or never touched */
@@ -40,9 +37,7 @@ static size_t purgeable_bytes(const struct superblock *s)
 
 static size_t purgeable_bytes_in(uint32_t slice)
 {
-    const struct superblock *s = descriptor_of_slice(slice);
-    if (s->kind == slice_tail)
-        s = descriptor_of_slice(s->next);
+    const struct superblock *s = descriptor_head(descriptor_of_slice(slice));
     switch (s->kind) {
     case slice_superblock:
         return purgeable_bytes(s) / size_class[s->class].slices;
@@ -57,12 +52,12 @@ static size_t purgeable_bytes_in(uint32_t slice)
 
 bool huge_is_worth_splitting(uint32_t slice)
 {
-    uint32_t first = (uint32_t)align_down(slice, PAGE_SLICES);
+    uint32_t first = (uint32_t)align_down(slice, HUGE_PAGE_SLICES);
     const struct superblock *mark = descriptor_of_slice(first);
     if (first < window_huge_from() || (mark->flags & FLAG_LARGE) != 0 || (mark->seen & SEEN_SPLIT) != 0)
         return true;
     size_t purgeable = 0;
-    for (uint32_t at = first; at < first + PAGE_SLICES && window_contains(slice_address(at)); at++)
+    for (uint32_t at = first; at < first + HUGE_PAGE_SLICES && window_contains(slice_address(at)); at++)
         purgeable += purgeable_bytes_in(at);
     return purgeable * 2 >= HUGE_PAGE_BYTES;
 }

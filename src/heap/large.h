@@ -53,6 +53,8 @@ struct large_counts {
     size_t cached_bytes;                  /* freed mappings kept */
 };
 struct large_counts large_counts(void);
+/* mapping_bytes alone. */
+size_t mapping_in_use_bytes(void);
 
 extern struct lock mapping_lock; /* for fork */
 /* In a child made without fork handlers: frees the lock. */

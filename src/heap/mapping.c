@@ -141,7 +141,8 @@ void *mapping_resize(void *p, size_t size)
 
 void mapping_count(struct large_counts *counts)
 {
-    counts->mapping_blocks = mapping_table_count(&counts->mapping_bytes);
+    counts->mapping_blocks = mapping_table_count();
+    counts->mapping_bytes = mapping_in_use_bytes();
     counts->blocks += counts->mapping_blocks;
     counts->bytes += counts->mapping_bytes;
     counts->cached_bytes = mapping_cache_bytes();

@@ -2,6 +2,7 @@
 #include "heap/mapping_table.h"
 
 #include "base/bits.h"
+#include "heap/large.h"
 #include "os/os.h"
 
 /* What an entry's address says when it is none: never used, and removed. */
@@ -95,10 +96,14 @@ bool mapping_table_reserve(void)
     return true;
 }
 
-size_t mapping_table_count(size_t *bytes)
+size_t mapping_table_count(void)
 {
-    *bytes = bytes_total;
     return blocks;
+}
+
+size_t mapping_in_use_bytes(void)
+{
+    return bytes_total;
 }
 
 void mapping_table_recover(void)

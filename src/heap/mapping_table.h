@@ -33,8 +33,8 @@ void mapping_table_insert(uintptr_t address, size_t bytes);
 void mapping_table_remove(struct mapping *m);
 void mapping_table_set_bytes(struct mapping *m, size_t bytes);
 
-/* How many there are, and their bytes. */
-size_t mapping_table_count(size_t *bytes);
+/* How many there are. */
+size_t mapping_table_count(void);
 
 /* In a child made in the middle of something. */
 void mapping_table_recover(void);

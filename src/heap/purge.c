@@ -39,8 +39,7 @@ static void note_look(struct superblock *s, uint16_t look, bool is_purged)
 /* Worth taking offline now?  Reads a descriptor that may be changing; the answer only costs time if it is wrong. */
 static bool is_wanted(struct superblock *s, enum purge_what what, bool *changed)
 {
-    unsigned free_blocks = word_count(superblock_word(s)) +
-                           word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed));
+    unsigned free_blocks = superblock_free_blocks(s);
     if (free_blocks == 0)
         return false;
     if (what == purge_everything)

@@ -13,8 +13,8 @@
 enum purge_what {
     purge_everything, /* malloc_trim, and before an allocation fails */
     purge_unchanged,  /* what has not changed since the last purge pass: the manager's clock, while the program works */
-    purge_leftover,   /* the same where it breaks huge pages, and superblocks of large blocks with but a few of them
-                       * free: then the clock stops */
+    purge_leftover,   /* the same, also where that breaks huge pages, and superblocks of large blocks with but a few of
+                       * them free: then the clock stops */
 };
 
 /* One pass over all superblocks, free spans and cached mappings; bytes given back.  *changed (may be NULL) tells

@@ -4,7 +4,6 @@
 #include "heap/arena.h"
 #include "os/os.h"
 
-#define HUGE_PAGE_SLICES ((uint32_t)(RESERVE_PIECE_MAX >> SLICE_SHIFT))
 #define TARGET_MIN ((size_t)HUGE_PAGE_SLICES)
 
 _Atomic uint32_t heap_demand = demand_none;

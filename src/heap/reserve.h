@@ -31,7 +31,7 @@ struct reserve_counts reserve_counts(void);
 /* The next piece to make ready, at most RESERVE_PIECE_MAX and not across a huge page's border; false if the reserve is
  * full or there is nothing to provide for.  `huge`: the last piece became a huge page.  It counts as part of the
  * reserve from here on.  `node` is the NUMA node of the thread that demands.  Call with no lock held. */
-#define RESERVE_PIECE_MAX (2ul << 20)
+#define RESERVE_PIECE_MAX HUGE_PAGE_BYTES
 struct reserve_piece {
     void *address;
     size_t bytes;

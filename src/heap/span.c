@@ -152,6 +152,11 @@ struct span_counts span_counts(void)
     return copy;
 }
 
+size_t span_in_use_bytes(void)
+{
+    return span_count.in_use_bytes;
+}
+
 /* How many slices the block or superblock that begins here takes; 0 if none does. */
 static size_t slices_in_use(const struct superblock *s)
 {

@@ -40,6 +40,8 @@ struct span_counts {
     size_t opened_bytes, in_use_bytes, dirty_bytes, purged_bytes;
 };
 struct span_counts span_counts(void);
+/* in_use_bytes alone. */
+size_t span_in_use_bytes(void);
 
 extern struct lock span_lock; /* for fork */
 /* In a child whose parent held the lock when it was made: the free spans are found again; one that was in somebody's

@@ -62,7 +62,7 @@ static bool is_wanted(uint32_t at, enum purge_what what)
         return false;
     if (what == purge_everything)
         return true;
-    bool is_large = s->span_slices * 2 >= HUGE_PAGE_BYTES >> SLICE_SHIFT;
+    bool is_large = s->span_slices * 2 >= HUGE_PAGE_SLICES;
     return (s->flags & FLAG_AGED) != 0 && (what == purge_leftover || is_large || huge_is_worth_splitting(at));
 }
 

@@ -154,6 +154,12 @@ static inline struct superblock *descriptor_of(const void *p)
     return descriptor_of_slice(slice_of(p));
 }
 
+/* The first descriptor of the superblock whose tail this slice is; itself if it is none. */
+static inline struct superblock *descriptor_head(struct superblock *s)
+{
+    return s->kind == slice_tail ? descriptor_of_slice(s->next) : s;
+}
+
 /* The word may be changing: one load. */
 static inline uint64_t superblock_word(const struct superblock *s)
 {
@@ -192,6 +198,12 @@ static inline uint64_t gate_with(const struct superblock *s, unsigned notify_at)
 static inline unsigned superblock_live(const struct superblock *s, uint64_t word)
 {
     return s->carved - word_count(word);
+}
+
+/* Blocks on either list; they may be changing. */
+static inline unsigned superblock_free_blocks(const struct superblock *s)
+{
+    return word_count(superblock_word(s)) + word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed));
 }
 
 static inline unsigned superblock_available(const struct superblock *s, uint64_t word)

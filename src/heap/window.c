@@ -14,7 +14,6 @@
 #define STEP_SLICES_MIN 16ul          /* 1 MiB */
 #define STEP_SLICES_MAX 1024ul        /* 64 MiB */
 #define HOLE_SLICES 1024ul            /* how far to skip when something is in the way */
-#define HUGE_PAGE_SLICES (HUGE_PAGE_BYTES >> SLICE_SHIFT)
 /* With huge_pages=auto they are asked for from this size on: a small heap would pay more memory than it gains time. */
 #define HUGE_START_SLICES (16ul << 20 >> SLICE_SHIFT)
 

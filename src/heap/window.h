@@ -22,6 +22,7 @@
 
 #define WINDOW_SLICES_MAX (1ul << 27) /* 8 TiB */
 #define HUGE_PAGE_BYTES (2ul << 20)
+#define HUGE_PAGE_SLICES ((uint32_t)(HUGE_PAGE_BYTES >> SLICE_SHIFT))
 
 struct superblock;
 

@@ -110,25 +110,27 @@ static void stop_helping(void)
     unmap_run(0);
 }
 
-static void run(void)
+static void serve(void)
 {
-    /* Sharing the program's file descriptors would be seen: numbers taken that it expects, files kept open. */
-    if (!os_thread_settle("sutler-manager")) {
-        stop_helping();
-        return manager_forbid();
-    }
-    if (!place_is_spare(starter)) {
-        stop_helping();
-        return go_away();
-    }
     provision_start();
     lock_take(&purge_lock); /* no fork in the middle: the child would have the page */
     report_open();
     lock_release(&purge_lock);
     work();
     atomic_store(&memory_is_short, false);
-    stop_helping();
     report_close();
+}
+
+static void run(void)
+{
+    /* Sharing the program's file descriptors would be seen: numbers taken that it expects, files kept open. */
+    if (!os_thread_settle("sutler-manager"))
+        manager_forbid();
+    else if (!place_is_spare(starter))
+        go_away();
+    else
+        serve();
+    stop_helping();
     change_state(manager_busy, manager_absent);
 }
 
@@ -237,7 +239,7 @@ static bool is_resident(void)
 
 static size_t in_use_bytes(void)
 {
-    return span_counts().in_use_bytes + large_counts().mapping_bytes;
+    return span_in_use_bytes() + mapping_in_use_bytes();
 }
 
 /* A forked child has its parent's heap and mostly lives for a moment: it is given time. */

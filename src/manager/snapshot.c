@@ -10,8 +10,7 @@
 
 static void add_superblock(struct sutler_stats *stats, const struct superblock *s)
 {
-    uint64_t word = superblock_word(s);
-    unsigned free_blocks = word_count(word) + word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed));
+    unsigned free_blocks = superblock_free_blocks(s);
     unsigned live = s->carved > free_blocks ? s->carved - free_blocks : 0;
     stats->superblocks++;
     stats->live_blocks += live;

@@ -30,9 +30,7 @@ static void free_by_call(void *block)
 
 static void free_by_push(void *block)
 {
-    struct superblock *s = descriptor_of(block);
-    if (s->kind == slice_tail)
-        s = descriptor_of_slice(s->next);
+    struct superblock *s = block_find(block).superblock;
     enum hot_pushed pushed = hot_push(block, s);
     EXPECT_MSG(pushed != hot_foreign, "a block of %u bytes is foreign to its own heap", size_class[s->class].bytes);
     if (pushed == hot_pushed_notify)

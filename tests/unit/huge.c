@@ -25,6 +25,15 @@ void __wrap_os_split_huge(void *page)
     __real_os_split_huge(page);
 }
 
+static void fill_from(unsigned first)
+{
+    for (unsigned i = first; i < BLOCKS; i++) {
+        EXPECT((block[i] = malloc(BYTES)) != NULL);
+        memset(block[i], (char)i, BYTES);
+        *(unsigned *)block[i] = i;
+    }
+}
+
 /* Frees of every 64 blocks in a row, of which some lie on one page, the first `count`. */
 static void free_of_64(unsigned from, unsigned count)
 {
@@ -57,11 +66,7 @@ int main(void)
 {
     unit_print_mode();
     unit_watchdog(120);
-    for (unsigned i = 0; i < BLOCKS; i++) {
-        EXPECT((block[i] = malloc(BYTES)) != NULL);
-        memset(block[i], (char)i, BYTES);
-        *(unsigned *)block[i] = i;
-    }
+    fill_from(0);
     EXPECT(window_huge_from() < SLICE_END);
     purge(purge_leftover);
     splits = 0;
@@ -74,7 +79,7 @@ int main(void)
     EXPECT_MSG(given >= ALL / 4, "%zu", given);
     EXPECT_MSG(splits > 10 * few, "%u, %u", few, splits);
 
-    free_of_64(24, 12);/* they are broken by now */
+    free_of_64(24, 12); /* they are broken by now */
     given = purge(purge_unchanged);
     EXPECT_MSG(given >= ALL / 8, "%zu", given);
     expect_content();
@@ -82,11 +87,7 @@ int main(void)
     for (unsigned i = FIRST; i < BLOCKS; i++)
         free(block[i]);
     purge(purge_everything); /* whole again */
-    for (unsigned i = FIRST; i < BLOCKS; i++) {
-        EXPECT((block[i] = malloc(BYTES)) != NULL);
-        memset(block[i], (char)i, BYTES);
-        *(unsigned *)block[i] = i;
-    }
+    fill_from(FIRST);
     free_of_64(0, 24);
     given = purge(purge_unchanged);
     EXPECT_MSG(given <= ALL / 32, "%zu", given); /* the few that did not go whole */

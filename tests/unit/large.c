@@ -15,11 +15,6 @@ static bool (*give)(void *block);
 static pthread_barrier_t both_ready, both_done;
 static _Atomic unsigned at_the_line;
 
-static bool give_span(void *p)
-{
-    return large_span_give(p);
-}
-
 static void free_it(void)
 {
     pthread_barrier_wait(&both_ready);
@@ -65,7 +60,7 @@ int main(int argc, char **argv)
     EXPECT_EQ(pthread_barrier_init(&both_ready, NULL, 2), 0);
     EXPECT_EQ(pthread_barrier_init(&both_done, NULL, 2), 0);
     free(malloc(1));
-    freed_once(300000, give_span);
+    freed_once(300000, large_span_give);
     freed_once(MAPPING_BYTES_MIN, mapping_give);
     return 0;
 }

@@ -13,7 +13,6 @@
 #include "os/os.h"
 #include "unit.h"
 
-#define HUGE_SLICES (RESERVE_PIECE_MAX >> SLICE_SHIFT)
 #define TARGET_MIN (2ul << 20)
 
 static uint32_t take_one(void)
@@ -37,7 +36,7 @@ static size_t provide(bool huge)
         EXPECT(piece.bytes > 0 && piece.bytes <= RESERVE_PIECE_MAX && piece.bytes % SLICE_BYTES == 0);
         uint32_t first = slice_of(piece.address);
         size_t slices = piece.bytes >> SLICE_SHIFT;
-        EXPECT_EQ(first / HUGE_SLICES, (first + slices - 1) / HUGE_SLICES);
+        EXPECT_EQ(first / HUGE_PAGE_SLICES, (first + slices - 1) / HUGE_PAGE_SLICES);
         EXPECT(span_is_zero(first, slices));
         const uint64_t *word = piece.address;
         for (size_t i = 0; i < piece.bytes / 8; i += 512)

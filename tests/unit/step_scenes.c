@@ -44,11 +44,9 @@ static void fill(unsigned c, size_t size, unsigned superblocks)
 /* Where in A's pool a block of this superblock is; the pool's order changes as blocks leave it. */
 static unsigned one_of(const struct superblock *s)
 {
-    for (unsigned n = 0; n < pool_a.count; n++) {
-        const struct superblock *in = descriptor_of(pool_a.held[n].block);
-        if (in == s || (in->kind == slice_tail && descriptor_of_slice(in->next) == s))
+    for (unsigned n = 0; n < pool_a.count; n++)
+        if (descriptor_head(descriptor_of(pool_a.held[n].block)) == s)
             return n;
-    }
     FAIL("no block of the superblock is left");
 }
 
