@@ -83,6 +83,17 @@ struct block {
 /* What `p` points to the start of. */
 struct block block_find(const void *p);
 
+/* Usable bytes of a block of a superblock, as far as a quick look tells; else 0. */
+static inline size_t block_bytes_quick(const void *p)
+{
+    const struct superblock *s = superblock_at(p);
+    if (unlikely(s == NULL))
+        return 0;
+    bool is_first_slice = s == descriptor_of(p);
+    bool is_start = is_first_slice ? superblock_starts_block(s, p) : superblock_is_block_start(s, p);
+    return likely(is_start) ? s->block_bytes : 0;
+}
+
 /* "sutler: FUNCTION(): invalid pointer P (reason)"; aborts unless SUTLER_ON_ERROR=report. */
 void report_invalid(const char *function, const void *p, const char *reason);
 /* The line for a block that is not valid. */

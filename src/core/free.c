@@ -120,10 +120,8 @@ static void free_locked(struct superblock *s, void *p)
 /* The short way for what the fast path leaves out most often: blocks of other heaps. */
 static bool free_in_superblock(void *p)
 {
-    if ((uintptr_t)p - hot.window_base >= hot.window_bytes)
-        return false;
-    struct superblock *s = descriptor_head(descriptor_of(p));
-    if (s->kind != slice_superblock || !superblock_is_block_start(s, p))
+    struct superblock *s = superblock_at(p);
+    if (s == NULL || !superblock_is_block_start(s, p))
         return false;
     if (likely(is_foreign(s)))
         free_remotely(s, p, superblock_owner(s));

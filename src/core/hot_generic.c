@@ -23,8 +23,7 @@ void sutler_free(void *p)
 {
     if (likely((uintptr_t)p - hot.window_base < hot.window_bytes)) {
         struct superblock *s = descriptor_of(p);
-        uint32_t remainder = (uint32_t)((uintptr_t)p % SLICE_BYTES) * s->reciprocal;
-        if (likely(superblock_owner(s) != NULL && remainder < s->reciprocal && (uintptr_t)p % BLOCK_ALIGNMENT == 0))
+        if (likely(superblock_owner(s) != NULL && superblock_starts_block(s, p)))
             switch (hot_push(p, s)) {
             case hot_pushed:
                 return;

@@ -16,7 +16,25 @@ static bool fits(size_t bytes, size_t size)
     return size <= bytes && (size >= bytes / 2 || bytes <= 64);
 }
 
-EXPORT void *realloc(void *p, size_t size)
+/* To a block elsewhere. */
+static void *move(void *p, size_t bytes, size_t size)
+{
+    bool shrinks = size <= bytes;
+    int error = shrinks ? errno : 0;
+    void *block = sutler_malloc(size);
+    if (unlikely(block == NULL)) {
+        if (!shrinks)
+            return NULL;
+        errno = error; /* it stays where it is */
+        return p;
+    }
+    memcpy(block, p, min_size(bytes, size));
+    sutler_free(p);
+    return block;
+}
+
+/* All that is not the block of a superblock. */
+static NOINLINE void *resize(void *p, size_t size)
 {
     if (p == NULL)
         return sutler_malloc(size);
@@ -43,17 +61,15 @@ EXPORT void *realloc(void *p, size_t size)
         if (moved != NULL)
             return moved;
     }
-    int error = errno;
-    void *block = sutler_malloc(size);
-    if (block == NULL) {
-        if (size > old.bytes)
-            return NULL;
-        errno = error; /* less than it has: it stays where it is */
-        return p;
-    }
-    memcpy(block, p, min_size(old.bytes, size));
-    sutler_free(p);
-    return block;
+    return move(p, old.bytes, size);
+}
+
+EXPORT void *realloc(void *p, size_t size)
+{
+    size_t bytes = block_bytes_quick(p);
+    if (unlikely(bytes == 0 || size == 0))
+        return resize(p, size);
+    return fits(bytes, size) ? p : move(p, bytes, size);
 }
 
 EXPORT void *reallocarray(void *p, size_t count, size_t size)

@@ -160,6 +160,16 @@ static inline struct superblock *descriptor_head(struct superblock *s)
     return s->kind == slice_tail ? descriptor_of_slice(s->next) : s;
 }
 
+/* The superblock this address lies in, or NULL: a quick look, which does not find those beyond a gap of the window, nor
+ * any in the lock modes. */
+static inline struct superblock *superblock_at(const void *p)
+{
+    if ((uintptr_t)p - hot.window_base >= hot.window_bytes)
+        return NULL;
+    struct superblock *s = descriptor_head(descriptor_of(p));
+    return s->kind == slice_superblock ? s : NULL;
+}
+
 /* The word may be changing: one load. */
 static inline uint64_t superblock_word(const struct superblock *s)
 {
@@ -223,6 +233,13 @@ static inline bool superblock_is_block_start(const struct superblock *s, const v
     size_t offset = (size_t)((const char *)p - superblock_start(s));
     unsigned i = superblock_block_number(s, offset);
     return offset == (size_t)i * s->block_bytes && i < s->blocks;
+}
+
+/* The same in the first slice, as free's fast path looks: by one multiplication (size_class.h). */
+static inline bool superblock_starts_block(const struct superblock *s, const void *p)
+{
+    uint32_t remainder = (uint32_t)((uintptr_t)p % SLICE_BYTES) * s->reciprocal;
+    return remainder < s->reciprocal && (uintptr_t)p % BLOCK_ALIGNMENT == 0;
 }
 
 /* True if p is the start of a block that has been carved. */

@@ -4,7 +4,7 @@
 # redis-server under the allocator that LD_PRELOAD names, driven over a socket of its own by a redis-benchmark
 # without it.  Prints one line: the seconds the requests took.
 set -eu
-server_preload=${LD_PRELOAD:-}
+server_preload=${LD_PRELOAD:-libc.so.6} # by itself, Debian's redis-server has jemalloc
 unset LD_PRELOAD
 folder=$(mktemp -d)
 server=
@@ -16,7 +16,7 @@ cleanup() {
     rm -rf "$folder"
 }
 trap cleanup EXIT
-env ${server_preload:+LD_PRELOAD="$server_preload"} redis-server --port 0 --unixsocket "$folder/s" --save '' \
+env LD_PRELOAD="$server_preload" redis-server --port 0 --unixsocket "$folder/s" --save '' \
     --appendonly no --dir "$folder" --logfile "$folder/log" &
 server=$!
 tries=0
