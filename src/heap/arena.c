@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/arena.h"
 
+#include "heap/filling.h"
+
 struct arena arena[2];
 struct span_counts span_count;
 
@@ -128,7 +130,10 @@ bool arena_open(struct arena *a, size_t slices)
     size_t have = a->fresh_end - a->fresh_first, count;
     uint32_t first;
     size_t missing = slices > have ? slices - have : 0;
-    if (!window_open(missing, a == &arena[span_dense], &first, &count))
+    enum window_pages pages = a == &arena[span_dense]                   ? window_dense
+                              : filling_expected(slices << SLICE_SHIFT) ? window_filled
+                                                                        : window_sparse;
+    if (!window_open(missing, pages, &first, &count))
         return false;
     span_count.opened_bytes += count << SLICE_SHIFT;
     if (a == &arena[span_large])

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/large.h"
 
+#include "heap/filling.h"
 #include "heap/mapping.h"
 #include "heap/purge.h"
 #include "heap/span.h"
@@ -21,6 +22,7 @@ static void *span_block_take(size_t size, size_t alignment, bool *zero)
         return NULL;
     struct superblock *s = descriptor_of_slice(first);
     *zero = span_is_zero(first, slices);
+    s->flags |= *zero ? FLAG_FRESH : 0;
     s->span_slices = slices;
     __atomic_store_n(&s->kind, slice_large, __ATOMIC_RELEASE);
     atomic_fetch_add_explicit(&span_blocks, 1, memory_order_relaxed);
@@ -87,6 +89,10 @@ bool large_span_give(void *p)
     uint8_t seen = slice_large;
     if (!__atomic_compare_exchange_n(&s->kind, &seen, slice_unknown, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return false; /* another thread frees it, too */
+    if ((s->flags & FLAG_FRESH) != 0) {
+        s->flags &= (uint8_t)~FLAG_FRESH;
+        filling_look(p, slices << SLICE_SHIFT);
+    }
     atomic_fetch_sub_explicit(&span_blocks, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&span_bytes, slices << SLICE_SHIFT, memory_order_relaxed);
     span_give(first, slices);

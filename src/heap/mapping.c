@@ -5,10 +5,12 @@
 #include "heap/mapping.h"
 
 #include "base/bits.h"
+#include "heap/filling.h"
 #include "heap/large.h"
 #include "heap/mapping_cache.h"
 #include "heap/mapping_table.h"
 #include "heap/purge.h"
+#include "heap/window.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -40,6 +42,17 @@ static uintptr_t map_aligned(size_t bytes, size_t alignment)
     return start;
 }
 
+static uintptr_t map_block(size_t bytes, size_t alignment)
+{
+    uintptr_t start = 0;
+    if (filling_expected(bytes))
+        start = map_aligned(bytes, max_size(alignment, HUGE_PAGE_BYTES));
+    if (start == 0)
+        return map_aligned(bytes, alignment);
+    os_advise_huge((void *)start, bytes);
+    return start;
+}
+
 void *mapping_take(size_t size, size_t alignment, bool *zero)
 {
     size_t bytes = align_up(max_size(size, 1), os_page_bytes);
@@ -50,10 +63,10 @@ void *mapping_take(size_t size, size_t alignment, bool *zero)
     *zero = address == 0;
     lock_release(&mapping_lock);
     if (address == 0) {
-        address = map_aligned(bytes, alignment);
+        address = map_block(bytes, alignment);
         if (address == 0) {
             make_room();
-            address = map_aligned(bytes, alignment);
+            address = map_block(bytes, alignment);
         }
         if (address == 0)
             return NULL;
@@ -90,6 +103,7 @@ bool mapping_give(void *p)
     bool cached = false;
     if (m != NULL) {
         bytes = m->bytes;
+        filling_look(p, bytes);
         mapping_table_remove(m);
         cached = mapping_cache_give((uintptr_t)p, bytes);
     }
@@ -99,6 +113,17 @@ bool mapping_give(void *p)
     return bytes != 0;
 }
 
+/* A block that had to grow because it is full will be filled again: the system is to use huge pages, and to move them
+ * whole.  Returns the bytes for that. */
+static size_t expect_filling(const struct mapping *m, size_t wanted)
+{
+    filling_look((void *)m->address, m->bytes);
+    if (!filling_expected(m->bytes))
+        return wanted;
+    os_advise_huge((void *)m->address, m->bytes);
+    return align_up(wanted, HUGE_PAGE_BYTES);
+}
+
 /* The lock stays held over the move: else another thread could be given the old address before the table knows. */
 static void *resize_locked(void *p, size_t wanted)
 {
@@ -106,6 +131,8 @@ static void *resize_locked(void *p, size_t wanted)
     struct mapping *m = mapping_table_find((uintptr_t)p);
     if (m == NULL || m->bytes == wanted)
         return m == NULL ? NULL : p;
+    if (wanted > m->bytes)
+        wanted = expect_filling(m, wanted);
     void *moved = os_remap(p, m->bytes, wanted, may_move);
     if (moved == NULL)
         return NULL;

@@ -63,6 +63,7 @@ enum group {
 #define FLAG_AGED 2u   /* a free span: the reclaim job has seen it before */
 #define FLAG_LARGE 4u  /* the slice is of the stretches for large blocks */
 #define FLAG_WARM 8u   /* a free slice of the reserve: its pages are there, and zero */
+#define FLAG_FRESH 16u /* the first slice of a large block none of whose pages were there when it was taken */
 
 /* In `seen`, which has no neighbours that other threads write without a lock. */
 #define SEEN_PURGED 1u /* the superblock was purged looking so */

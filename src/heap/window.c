@@ -126,10 +126,11 @@ static size_t step_for(size_t slices)
     return align_up(end, end < HUGE_PAGE_SLICES ? STEP_SLICES_MIN : HUGE_PAGE_SLICES) - top;
 }
 
-static bool wants_huge_pages(void)
+static bool wants_huge_pages(enum window_pages pages)
 {
     unsigned choice = option_get(option_huge_pages);
-    return choice == huge_pages_on || (choice == huge_pages_auto && top >= HUGE_START_SLICES);
+    bool is_grown = choice == huge_pages_on || top >= HUGE_START_SLICES;
+    return choice != huge_pages_off && (pages == window_filled || (pages == window_dense && is_grown));
 }
 
 uint32_t window_huge_from(void)
@@ -137,7 +138,7 @@ uint32_t window_huge_from(void)
     return (uint32_t)huge_from;
 }
 
-bool window_open(size_t slices, bool dense, uint32_t *first, size_t *count)
+bool window_open(size_t slices, enum window_pages pages, uint32_t *first, size_t *count)
 {
     size_t want = step_for(slices), at = top;
     for (;;) {
@@ -162,8 +163,9 @@ bool window_open(size_t slices, bool dense, uint32_t *first, size_t *count)
             return false;
     }
     top = at;
-    if (dense && wants_huge_pages()) {
-        huge_from = min_size(huge_from, top);
+    if (wants_huge_pages(pages)) {
+        if (pages == window_dense)
+            huge_from = min_size(huge_from, top);
         os_advise_huge((char *)hot.window_base + (top << SLICE_SHIFT), want << SLICE_SHIFT);
     }
     *first = (uint32_t)top;
