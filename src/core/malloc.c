@@ -46,7 +46,7 @@ static void *take_locked(unsigned c)
         return NULL;
     lock_take(&h->lock);
     void *block;
-    while ((block = pop_locked(h, c)) == NULL && heap_refill(h, c) != refill_no_memory)
+    while ((block = pop_locked(h, c)) == NULL && heap_refill(h, c) != refill_exhausted)
         ;
     lock_release(&h->lock);
     return block;
@@ -61,7 +61,7 @@ static void *take_by_section(unsigned c)
         lock_take(&h->lock);
         enum refill refill = heap_refill(h, c);
         lock_release(&h->lock);
-        if (refill == refill_no_memory)
+        if (refill == refill_exhausted)
             return NULL;
         if (unlikely(refill == refill_aborted))
             break;

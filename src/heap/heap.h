@@ -94,7 +94,7 @@ void heap_settle_posted(struct heap *h, struct superblock *s);
 enum rcs_result heap_collect(struct heap *h, struct superblock *s);
 
 /* ---- refill (refill.c) ---- */
-enum refill { refill_ready, refill_moved, refill_aborted, refill_no_memory };
+enum refill { refill_ready, refill_moved, refill_aborted, refill_exhausted };
 /* Gives class `c` an active superblock with a free block.  refill_moved: the caller's cid may have changed, start over.
  * refill_aborted: something aborts every section, and starting over would not help. */
 enum refill heap_refill(struct heap *h, unsigned c);

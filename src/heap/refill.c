@@ -12,8 +12,6 @@
 
 #define DENSE_BYTES_MAX 8192u
 
-enum restocked { restocked, exhausted, moved, aborted };
-
 static enum refill refill_failed(enum rcs_result result)
 {
     return result == rcs_aborted ? refill_aborted : refill_moved;
@@ -29,10 +27,10 @@ static bool remote_is_trickle(const struct superblock *s)
 }
 
 /* Gives `s`, of heap `h`, a free block.  `eager`: it follows one that was used up. */
-static enum restocked restock(struct heap *h, struct superblock *s, bool eager)
+static enum refill restock(struct heap *h, struct superblock *s, bool eager)
 {
     if (superblock_word(s) != 0)
-        return restocked;
+        return refill_ready;
     enum rcs_result result;
     if (word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed)) != 0 &&
         !(s->uncarved != 0 && remote_is_trickle(s))) {
@@ -44,7 +42,7 @@ static enum restocked restock(struct heap *h, struct superblock *s, bool eager)
     } else {
         struct carving carving = superblock_carve(s, eager);
         if (carving.word == 0)
-            return exhausted;
+            return refill_exhausted;
         /* Counted before it is published: from the commit on, other threads may ask what a block of it is. */
         superblock_count_carving(s, carving);
         result = heap_commit(h, s, &s->word, 0, &s->word, carving.word);
@@ -52,8 +50,8 @@ static enum restocked restock(struct heap *h, struct superblock *s, bool eager)
             superblock_discount_carving(s, carving);
     }
     if (result == rcs_done || result == rcs_changed)
-        return restocked;
-    return result == rcs_aborted ? aborted : moved;
+        return refill_ready;
+    return refill_failed(result);
 }
 
 static enum rcs_result silence(struct heap *h, struct superblock *s)
@@ -144,6 +142,47 @@ static struct superblock *find_listed(struct heap *h, unsigned c)
     return s;
 }
 
+/* The superblock to go on with: a listed one, somebody else's, or a fresh one.  While a trickle collects a nearly full
+ * one will not do. */
+static struct superblock *choose(struct heap *h, unsigned c, bool trickle)
+{
+    struct superblock *s = find_listed(h, c);
+    if (trickle && s != NULL && s->group == group_nearly_full)
+        s = NULL;
+    if (s == NULL)
+        s = heap_find(h, c);
+    if (s == NULL && heap_sweep(h)) /* of whatever class: empty ones are spans again */
+        s = heap_find_fullest(h, c);
+    return s != NULL ? s : fresh(h, c);
+}
+
+/* Makes `s` the active superblock in place of `old`. */
+static enum refill install(struct heap *h, unsigned c, struct superblock *old, struct superblock *s)
+{
+    enum rcs_result result = silence(h, s);
+    if (result != rcs_done)
+        return refill_failed(result); /* still listed, still armed: nothing has happened */
+    if (s->group != group_none)
+        heap_list_remove(h, s);
+    enum refill stocked = restock(h, s, old != &empty_superblock);
+    if (stocked != refill_ready) {
+        if (superblock_is_exclusive(s))
+            heap_settle(h, s);
+        else
+            heap_post(h, s);
+        return stocked == refill_exhausted ? refill_moved : stocked;
+    }
+    superblock_set_owner(s, h);
+    result = activate(h, c, old, s);
+    if (result != rcs_done) {
+        heap_post(h, s);
+        return refill_failed(result);
+    }
+    if (old != &empty_superblock)
+        heap_settle(h, old);
+    return refill_ready;
+}
+
 enum refill heap_refill(struct heap *h, unsigned c)
 {
     struct superblock *old = h->active[c];
@@ -158,43 +197,12 @@ enum refill heap_refill(struct heap *h, unsigned c)
     bool used_up = superblock_word(old) == 0 && old->uncarved == 0;
     bool trickle = used_up && remote_is_trickle(old) && h->class[c].listed < aside;
     if (old != &empty_superblock && !trickle) {
-        enum restocked r = restock(h, old, false);
-        if (r != exhausted)
-            return r == restocked ? refill_ready : r == aborted ? refill_aborted : refill_moved;
+        enum refill stocked = restock(h, old, false);
+        if (stocked != refill_exhausted)
+            return stocked;
     }
-    struct superblock *s = find_listed(h, c);
-    if (trickle && s != NULL && s->group == group_nearly_full)
-        s = NULL;
-    if (s == NULL)
-        s = heap_find(h, c);
-    if (s == NULL && heap_sweep(h)) /* of whatever class: empty ones are spans again */
-        s = heap_find_fullest(h, c);
-    if (s == NULL)
-        s = fresh(h, c);
-    if (s == NULL)
-        return refill_no_memory;
-    enum rcs_result result = silence(h, s);
-    if (result != rcs_done)
-        return refill_failed(result); /* still listed, still armed: nothing has happened */
-    if (s->group != group_none)
-        heap_list_remove(h, s);
-    enum restocked r = restock(h, s, old != &empty_superblock);
-    if (r != restocked) {
-        if (superblock_is_exclusive(s))
-            heap_settle(h, s);
-        else
-            heap_post(h, s);
-        return r == aborted ? refill_aborted : refill_moved;
-    }
-    superblock_set_owner(s, h);
-    result = activate(h, c, old, s);
-    if (result != rcs_done) {
-        heap_post(h, s);
-        return refill_failed(result);
-    }
-    if (old != &empty_superblock)
-        heap_settle(h, old);
-    return refill_ready;
+    struct superblock *s = choose(h, c, trickle);
+    return s != NULL ? install(h, c, old, s) : refill_exhausted;
 }
 
 /* A listed superblock of the caller's own heap, made exclusive by a fence as if it were another's. */
@@ -214,7 +222,7 @@ static struct superblock *take_own(struct heap *h, unsigned c)
 static void *take_from(struct heap *h, struct superblock *s)
 {
     void *block = NULL;
-    if (heap_collect(h, s) == rcs_done && restock(h, s, false) == restocked) {
+    if (heap_collect(h, s) == rcs_done && restock(h, s, false) == refill_ready) {
         const char *damage = is_suspect(s->word) ? superblock_check_list(s, s->word) : NULL;
         if (damage != NULL) {
             superblock_quarantine(s, "malloc", damage);
