@@ -12,18 +12,18 @@
 #include "options/options.h"
 #include "os/os.h"
 
-static bool is_asked_for(void)
+bool place_is_asked_for(void)
 {
     return option_get(option_manager) == manager_on;
 }
 
 bool place_may_be_spare(void)
 {
-    return is_asked_for() || os_cpus_allowed(0) >= 2;
+    return place_is_asked_for() || os_cpus_allowed(0) >= 2;
 }
 
 bool place_is_spare(uint32_t starter)
 {
-    return is_asked_for() ||
+    return place_is_asked_for() ||
            (os_cpus_allowed(0) >= 2 && os_cpus_allowed(starter) != 1 && os_cpu_quota_percent() >= 200);
 }

@@ -7,6 +7,8 @@
 
 #include "base/compiler.h"
 
+/* The program's user insists (SUTLER_MANAGER=on). */
+bool place_is_asked_for(void);
 /* By a thread of the program: may it run on two cpus? */
 bool place_may_be_spare(void);
 /* By the manager, started by this thread: may both still, and does no quota hold them back? */

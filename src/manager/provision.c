@@ -5,13 +5,14 @@
  * 64 KiB, each under the pass lock.
  *
  * It stops where it would harm: when the memory left to the process is short (making ready near a limit would call the
- * system's killer), and for a while when its own thread had to wait for a processor (no core is spare).  And where it
- * would not help: a program that fills huge pages as fast as a few are cleared finds what it cleared itself in its own
+ * system's killer), and for a while when no core is spare: its own thread had to wait for one, or more tasks want to run
+ * than there are (the system would move the program's threads about to make room for it).  And where it would not help: a program that fills huge pages as fast as a few are cleared finds what it cleared itself in its own
  * cache, and what the manager cleared in another.
  */
 #include "heap/purge.h"
 #include "heap/touch.h"
 #include "manager/jobs.h"
+#include "manager/place.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -30,6 +31,7 @@ static uint64_t rest_until_ns, rest_ns = REST_NS_MIN;
 static uint64_t measured_ns; /* when the program's pace was last measured, and what it had taken by then */
 static size_t measured_bytes;
 static bool outruns;
+static bool is_busy; /* at the last look there was no processor to spare */
 static uint64_t clearing_ns; /* what a huge page takes; 0: not known */
 
 /* Whether the limits leave room; asked anew every few pieces. */
@@ -102,6 +104,14 @@ static bool program_outruns(uint64_t now_ns)
     return outruns;
 }
 
+/* True if at two looks in a row there was no processor to spare; some other task may always want one for a moment. */
+static bool is_crowded(void)
+{
+    bool was_busy = is_busy;
+    is_busy = !place_is_asked_for() && os_cpus_are_busy();
+    return was_busy && is_busy;
+}
+
 bool provision_run(uint64_t budget_ns)
 {
     uint64_t start_ns = os_now_ns(), start_cpu_us = os_thread_cpu_us(), now_ns = start_ns;
@@ -111,6 +121,8 @@ bool provision_run(uint64_t budget_ns)
     if (!room_left(HEADROOM_CHECK_BYTES))
         return rest(now_ns);
     bool more = true;
+    if (is_crowded())
+        return rest(now_ns);
     while (more && now_ns - start_ns < budget_ns) {
         lock_take(&purge_lock);
         more = provide_piece();

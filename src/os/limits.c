@@ -227,3 +227,38 @@ unsigned os_cpu_quota_percent(void)
     percent = min_size(percent, groups_quota(&alone, quota_1));
     return (unsigned)min_size(percent, groups_quota(&both, quota_1));
 }
+
+/* ---- processors ---- */
+
+/* How many are in a list like "0-3,6". */
+static size_t count_listed(const char *text)
+{
+    size_t count = 0;
+    while (*text >= '0' && *text <= '9') {
+        size_t first = number(text), last = first;
+        while (*text >= '0' && *text <= '9')
+            text++;
+        if (*text == '-') {
+            last = number(++text);
+            while (*text >= '0' && *text <= '9')
+                text++;
+        }
+        count += last - first + 1;
+        text += *text == ',';
+    }
+    return count;
+}
+
+bool os_cpus_are_busy(void)
+{
+    static size_t online; /* as it was at first */
+    char text[256];
+    if (online == 0)
+        online = count_listed(read_file("/sys/devices/system/cpu/online", text, sizeof text));
+    /* "0.20 0.18 0.12 RUNNING/ALL LAST" */
+    const char *at = read_file("/proc/loadavg", text, sizeof text);
+    for (int blanks = 0; blanks < 3 && *at != '\0'; at++)
+        blanks += *at == ' ';
+    size_t running = number(at);
+    return online != 0 && running != SIZE_MAX && running > online;
+}

@@ -8,6 +8,7 @@
 #include "heap/reserve.h"
 #include "heap/span.h"
 #include "manager/report.h"
+#include "options/options.h"
 #include "unit.h"
 
 #define MS 1000000ull
@@ -196,6 +197,44 @@ static void short_memory_is_given_back_at_once(uint64_t now)
     headroom = SIZE_MAX;
 }
 
+bool __wrap_os_cpus_are_busy(void);
+
+static bool busy;
+
+bool __wrap_os_cpus_are_busy(void)
+{
+    return busy;
+}
+
+/* Bytes made ready for a program that went on growing. */
+static size_t provided_on_demand(uint64_t now)
+{
+    size_t before = reserve_counts().provided_bytes;
+    grow(100);
+    skipped_ns += 1000 * MS; /* no rest is left over */
+    jobs_rouse(job_on_demand, now);
+    run_until(now, now + 20 * MS);
+    return reserve_counts().provided_bytes - before;
+}
+
+/* Where no processor is to spare, and not just for a moment, nothing is made ready; unless the user insists. */
+static void who_has_no_processor_to_spare_is_left_alone(uint64_t now)
+{
+    unsigned before = taken_count;
+    EXPECT(provided_on_demand(now) > 0);
+    busy = true;
+    EXPECT(provided_on_demand(now + 100 * MS) > 0);
+    EXPECT_EQ(provided_on_demand(now + 200 * MS), 0);
+    EXPECT_EQ(provided_on_demand(now + 300 * MS), 0);
+    option_value[option_manager] = manager_on;
+    EXPECT(provided_on_demand(now + 400 * MS) > 0);
+    option_value[option_manager] = manager_off;
+    busy = false;
+    EXPECT(provided_on_demand(now + 500 * MS) > 0);
+    while (taken_count > before)
+        span_give(taken[--taken_count], 1);
+}
+
 /* One job has found nothing and is off the clock; another still sees the heap change: what is freed then is found, though
  * no slow path wakes a manager that is not asleep. */
 static void while_the_heap_changes_all_jobs_look(uint64_t now)
@@ -228,6 +267,7 @@ int main(void)
     the_clock_runs_while_there_is_something_to_do(5000 * MS);
     short_memory_is_given_back_at_once(20000 * MS);
     while_the_heap_changes_all_jobs_look(40000 * MS);
+    who_has_no_processor_to_spare_is_left_alone(50000 * MS);
     who_regrows_in_time_keeps_its_pages(60000 * MS);
     before_it_sleeps_it_gives_all_back(90000 * MS);
     what_leaves_is_unmapped_on_demand(140000 * MS);
