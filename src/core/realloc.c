@@ -33,7 +33,7 @@ static void *move(void *p, size_t bytes, size_t size)
     return block;
 }
 
-/* All that is not the block of a superblock. */
+/* What a quick look does not find, and the size 0. */
 static NOINLINE void *resize(void *p, size_t size)
 {
     if (p == NULL)

@@ -125,15 +125,19 @@ void arena_insert_merged(uint32_t first, size_t slices, bool aged)
     arena_insert(first, slices, aged);
 }
 
+static enum window_pages pages_for(const struct arena *a, size_t slices)
+{
+    if (a == &arena[span_dense])
+        return window_dense;
+    return filling_expected(slices << SLICE_SHIFT) ? window_filled : window_sparse;
+}
+
 bool arena_open(struct arena *a, size_t slices)
 {
     size_t have = a->fresh_end - a->fresh_first, count;
     uint32_t first;
     size_t missing = slices > have ? slices - have : 0;
-    enum window_pages pages = a == &arena[span_dense]                   ? window_dense
-                              : filling_expected(slices << SLICE_SHIFT) ? window_filled
-                                                                        : window_sparse;
-    if (!window_open(missing, pages, &first, &count))
+    if (!window_open(missing, pages_for(a, slices), &first, &count))
         return false;
     span_count.opened_bytes += count << SLICE_SHIFT;
     if (a == &arena[span_large])

@@ -23,7 +23,7 @@ struct arena {
 };
 
 /* Superblocks and large blocks live apart (enum span_use): the one's stretches are dense and asked to be huge pages,
- * the other's may be touched anywhere or hardly at all. */
+ * the other's may be touched anywhere or hardly at all, or be filled (filling.h). */
 extern struct arena arena[2];
 
 struct arena *arena_of(uint32_t slice);

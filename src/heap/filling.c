@@ -18,14 +18,14 @@ static bool is_there(const char *address)
     return os_find_resident(page, os_page_bytes, &there) && there != 0;
 }
 
-/* The last slice of each quarter, where it begins: more than that the program may not have asked for. */
-void filling_look(const void *block, size_t bytes)
+/* Where the quarters end. */
+void filling_look(const void *block, size_t bytes, size_t slack)
 {
-    if (bytes < HUGE_PAGE_BYTES)
+    if (bytes < HUGE_PAGE_BYTES || option_get(option_huge_pages) == huge_pages_off)
         return;
     bool is_full = true;
     for (size_t i = LOOKS; i > 0 && is_full; i--)
-        is_full = is_there((const char *)block + bytes / LOOKS * i - SLICE_BYTES);
+        is_full = is_there((const char *)block + bytes / LOOKS * i - slack);
     atomic_store_explicit(&fills, is_full, memory_order_relaxed);
 }
 

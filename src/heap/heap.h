@@ -96,7 +96,8 @@ enum rcs_result heap_collect(struct heap *h, struct superblock *s);
 /* ---- refill (refill.c) ---- */
 enum refill { refill_ready, refill_moved, refill_aborted, refill_exhausted };
 /* Gives class `c` an active superblock with a free block.  refill_moved: the caller's cid may have changed, start over.
- * refill_aborted: something aborts every section, and starting over would not help. */
+ * refill_aborted: something aborts every section, and starting over would not help.  refill_exhausted: there is no
+ * memory. */
 enum refill heap_refill(struct heap *h, unsigned c);
 /* Takes one block without any section, however often sections abort: for debuggers that step through them.  It comes
  * from the same superblock every time, so a program stepped from end to end does not grow by one a malloc. */

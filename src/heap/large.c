@@ -91,7 +91,7 @@ bool large_span_give(void *p)
         return false; /* another thread frees it, too */
     if ((s->flags & FLAG_FRESH) != 0) {
         s->flags &= (uint8_t)~FLAG_FRESH;
-        filling_look(p, slices << SLICE_SHIFT);
+        filling_look(p, slices << SLICE_SHIFT, SLICE_BYTES);
     }
     atomic_fetch_sub_explicit(&span_blocks, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&span_bytes, slices << SLICE_SHIFT, memory_order_relaxed);
@@ -109,6 +109,8 @@ static void *span_block_resize(void *p, size_t size)
     if (wanted > have) {
         if (!span_extend(first + (uint32_t)have, wanted - have))
             return NULL;
+        if (!span_is_zero(first + (uint32_t)have, wanted - have))
+            s->flags &= (uint8_t)~FLAG_FRESH;
     } else if (wanted < have) {
         span_give(first + (uint32_t)wanted, have - wanted);
     }

@@ -74,7 +74,7 @@ void *mapping_take(size_t size, size_t alignment, bool *zero)
     lock_take(&mapping_lock);
     bool reserved = mapping_table_reserve();
     if (reserved)
-        mapping_table_insert(address, bytes);
+        mapping_table_insert((struct mapping){address, bytes, .is_fresh = *zero});
     lock_release(&mapping_lock);
     if (!reserved) {
         os_unmap((void *)address, bytes);
@@ -95,33 +95,31 @@ size_t mapping_bytes(const void *p, bool may_wait)
     return bytes;
 }
 
-bool mapping_give(void *p)
+static void look(const struct mapping *m)
 {
-    lock_take(&mapping_lock);
-    struct mapping *m = mapping_table_find((uintptr_t)p);
-    size_t bytes = 0;
-    bool cached = false;
-    if (m != NULL) {
-        bytes = m->bytes;
-        filling_look(p, bytes);
-        mapping_table_remove(m);
-        cached = mapping_cache_give((uintptr_t)p, bytes);
-    }
-    lock_release(&mapping_lock);
-    if (bytes != 0 && !cached)
-        os_unmap(p, bytes);
-    return bytes != 0;
+    if (m->is_fresh)
+        filling_look((void *)m->address, m->bytes, HUGE_PAGE_BYTES);
 }
 
-/* A block that had to grow because it is full will be filled again: the system is to use huge pages, and to move them
- * whole.  Returns the bytes for that. */
-static size_t expect_filling(const struct mapping *m, size_t wanted)
+bool mapping_give(void *p)
 {
-    filling_look((void *)m->address, m->bytes);
-    if (!filling_expected(m->bytes))
-        return wanted;
-    os_advise_huge((void *)m->address, m->bytes);
-    return align_up(wanted, HUGE_PAGE_BYTES);
+    struct mapping given = {0};
+    lock_take(&mapping_lock);
+    struct mapping *m = mapping_table_find((uintptr_t)p);
+    if (m != NULL) {
+        given = *m;
+        mapping_table_remove(m);
+    }
+    lock_release(&mapping_lock);
+    if (given.bytes == 0)
+        return false;
+    look(&given);
+    lock_take(&mapping_lock);
+    bool cached = mapping_cache_give(given.address, given.bytes);
+    lock_release(&mapping_lock);
+    if (!cached)
+        os_unmap(p, given.bytes);
+    return true;
 }
 
 /* The lock stays held over the move: else another thread could be given the old address before the table knows. */
@@ -131,16 +129,15 @@ static void *resize_locked(void *p, size_t wanted)
     struct mapping *m = mapping_table_find((uintptr_t)p);
     if (m == NULL || m->bytes == wanted)
         return m == NULL ? NULL : p;
-    if (wanted > m->bytes)
-        wanted = expect_filling(m, wanted);
     void *moved = os_remap(p, m->bytes, wanted, may_move);
     if (moved == NULL)
         return NULL;
     if (moved == p) {
         mapping_table_set_bytes(m, wanted);
     } else {
+        struct mapping elsewhere = {(uintptr_t)moved, wanted, m->is_fresh};
         mapping_table_remove(m);
-        mapping_table_insert((uintptr_t)moved, wanted);
+        mapping_table_insert(elsewhere);
     }
     return moved;
 }
@@ -153,12 +150,32 @@ static void *resize(void *p, size_t wanted)
     return moved;
 }
 
+/* Whether a block about to grow is full, and so will be filled again: the system is asked for huge pages. */
+static bool grows_full(void *p, size_t wanted)
+{
+    lock_take(&mapping_lock);
+    const struct mapping *m = mapping_table_find((uintptr_t)p);
+    struct mapping now = m == NULL ? (struct mapping){0} : *m;
+    lock_release(&mapping_lock);
+    if (wanted <= now.bytes || now.bytes == 0)
+        return false;
+    look(&now);
+    if (!filling_expected(now.bytes))
+        return false;
+    os_advise_huge(p, now.bytes);
+    return true;
+}
+
 void *mapping_resize(void *p, size_t size)
 {
     size_t wanted = align_up(size, os_page_bytes);
     if (wanted < size)
         return NULL;
-    void *moved = resize(p, wanted);
+    void *moved = NULL;
+    if (grows_full(p, wanted)) /* whole huge pages are moved whole */
+        moved = resize(p, align_up(wanted, HUGE_PAGE_BYTES));
+    if (moved == NULL)
+        moved = resize(p, wanted);
     if (moved == NULL) {
         make_room();
         moved = resize(p, wanted);
@@ -166,10 +183,15 @@ void *mapping_resize(void *p, size_t size)
     return moved;
 }
 
+size_t mapping_in_use_bytes(void)
+{
+    return mapping_table_bytes();
+}
+
 void mapping_count(struct large_counts *counts)
 {
     counts->mapping_blocks = mapping_table_count();
-    counts->mapping_bytes = mapping_in_use_bytes();
+    counts->mapping_bytes = mapping_table_bytes();
     counts->blocks += counts->mapping_blocks;
     counts->bytes += counts->mapping_bytes;
     counts->cached_bytes = mapping_cache_bytes();

@@ -2,7 +2,6 @@
 #include "heap/mapping_table.h"
 
 #include "base/bits.h"
-#include "heap/large.h"
 #include "os/os.h"
 
 /* What an entry's address says when it is none: never used, and removed. */
@@ -41,25 +40,26 @@ struct mapping *mapping_table_find(uintptr_t address)
     }
 }
 
-static void insert(struct table *t, uintptr_t address, size_t bytes)
+static void insert(struct table *t, struct mapping mapping)
 {
-    size_t i = home(t, address);
+    size_t i = home(t, mapping.address);
     while (t->entry[i].address > TOMBSTONE)
         i = (i + 1) & (t->capacity - 1);
     t->filled += t->entry[i].address == UNUSED;
-    mapping_set(&t->entry[i], address, bytes);
+    t->entry[i].is_fresh = mapping.is_fresh;
+    mapping_set(&t->entry[i], mapping.address, mapping.bytes);
 }
 
-void mapping_table_insert(uintptr_t address, size_t bytes)
+void mapping_table_insert(struct mapping mapping)
 {
-    struct mapping *m = mapping_table_find(address);
+    struct mapping *m = mapping_table_find(mapping.address);
     if (unlikely(m != NULL)) { /* only in a child: one a vanished thread had moved away */
-        mapping_table_set_bytes(m, bytes);
+        mapping_table_set_bytes(m, mapping.bytes);
         return;
     }
-    insert(table, address, bytes);
+    insert(table, mapping);
     blocks++;
-    bytes_total += bytes;
+    bytes_total += mapping.bytes;
 }
 
 void mapping_table_remove(struct mapping *m)
@@ -89,7 +89,7 @@ bool mapping_table_reserve(void)
     larger->capacity = wanted;
     for (size_t i = 0; old != NULL && i < old->capacity; i++)
         if (old->entry[i].address > TOMBSTONE)
-            insert(larger, old->entry[i].address, old->entry[i].bytes);
+            insert(larger, old->entry[i]);
     __atomic_store_n(&table, larger, __ATOMIC_RELEASE);
     if (old != NULL)
         os_unmap(old, table_bytes(old->capacity));
@@ -101,7 +101,7 @@ size_t mapping_table_count(void)
     return blocks;
 }
 
-size_t mapping_in_use_bytes(void)
+size_t mapping_table_bytes(void)
 {
     return bytes_total;
 }

@@ -13,6 +13,7 @@
 struct mapping {
     uintptr_t address;
     size_t bytes;
+    bool is_fresh; /* none of its pages were there when it was taken */
 };
 
 /* In this order, so that a child made by a thread's _Fork in the middle of it finds the mapping with its size or not
@@ -29,12 +30,13 @@ struct mapping *mapping_table_find(uintptr_t address);
 /* Makes room for one more; false without memory. */
 bool mapping_table_reserve(void);
 /* After mapping_table_reserve. */
-void mapping_table_insert(uintptr_t address, size_t bytes);
+void mapping_table_insert(struct mapping mapping);
 void mapping_table_remove(struct mapping *m);
 void mapping_table_set_bytes(struct mapping *m, size_t bytes);
 
-/* How many there are. */
+/* How many there are; and their bytes, which may be asked without the lock. */
 size_t mapping_table_count(void);
+size_t mapping_table_bytes(void);
 
 /* In a child made in the middle of something. */
 void mapping_table_recover(void);

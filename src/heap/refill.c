@@ -26,7 +26,7 @@ static bool remote_is_trickle(const struct superblock *s)
     return back != 0 && back < s->blocks / 4 && s->block_bytes <= 1024;
 }
 
-/* Gives `s`, of heap `h`, a free block.  `eager`: it follows one that was used up. */
+/* Gives `s`, of heap `h`, a free block; refill_exhausted if it has none.  `eager`: it follows one that was used up. */
 static enum refill restock(struct heap *h, struct superblock *s, bool eager)
 {
     if (superblock_word(s) != 0)

@@ -113,6 +113,17 @@ bool span_is_zero(uint32_t first, size_t slices)
 
 /* ---- giving ---- */
 
+/* The huge pages it shares with its neighbours are split: else its part of them would not be free. */
+static bool give_back_now(uint32_t first, size_t slices)
+{
+    char *start = slice_address(first), *end = start + (slices << SLICE_SHIFT);
+    if (first % HUGE_PAGE_SLICES != 0)
+        os_split_huge(start);
+    if ((first + slices) % HUGE_PAGE_SLICES != 0)
+        os_split_huge(end - os_page_bytes);
+    return os_purge(start, slices << SLICE_SHIFT);
+}
+
 void span_give(uint32_t first, size_t slices)
 {
     for (size_t i = 0; i < slices; i++) {
@@ -126,7 +137,7 @@ void span_give(uint32_t first, size_t slices)
     bool crowded = span_count.dirty_bytes > max_size(SPAN_DIRTY_FLOOR, span_count.opened_bytes / 4);
     if (slices >= SPAN_PURGE_MIN && crowded) {
         lock_release(&span_lock); /* it takes a millisecond, and until they are inserted the slices are ours */
-        bool purged = os_purge(slice_address(first), slices << SLICE_SHIFT);
+        bool purged = give_back_now(first, slices);
         lock_take(&span_lock);
         if (purged)
             span_note_returned(first, slices);

@@ -63,7 +63,7 @@ enum group {
 #define FLAG_AGED 2u   /* a free span: the reclaim job has seen it before */
 #define FLAG_LARGE 4u  /* the slice is of the stretches for large blocks */
 #define FLAG_WARM 8u   /* a free slice of the reserve: its pages are there, and zero */
-#define FLAG_FRESH 16u /* the first slice of a large block none of whose pages were there when it was taken */
+#define FLAG_FRESH 16u /* the first slice of a large block that was taken, all of it, from slices not dirty */
 
 /* In `seen`, which has no neighbours that other threads write without a lock. */
 #define SEEN_PURGED 1u /* the superblock was purged looking so */
@@ -241,6 +241,17 @@ static inline bool superblock_starts_block(const struct superblock *s, const voi
 {
     uint32_t remainder = (uint32_t)((uintptr_t)p % SLICE_BYTES) * s->reciprocal;
     return remainder < s->reciprocal && (uintptr_t)p % BLOCK_ALIGNMENT == 0;
+}
+
+/* True if everything up to the end of the block that starts at `p` is carved, as far as one can tell without asking how
+ * large a unit is. */
+static inline bool superblock_is_carved_to(const struct superblock *s, const void *p)
+{
+    const unsigned unit_shift_least = 12;
+    if (s->uncarved == 0)
+        return true;
+    size_t end = (size_t)((const char *)p - superblock_start(s)) + s->block_bytes;
+    return end <= (size_t)low_bit(s->uncarved) << unit_shift_least;
 }
 
 /* True if p is the start of a block that has been carved. */

@@ -118,10 +118,10 @@ bool window_start(void)
 }
 
 /* How much to open when `slices` are wanted: an eighth of what there is, within bounds, ending on the boundary of a
- * huge page so that the next step can use them from its start. */
-static size_t step_for(size_t slices)
+ * huge page so that the next step can use them from its start.  What is filled, another time, may not be. */
+static size_t step_for(size_t slices, enum window_pages pages)
 {
-    size_t step = max_size(STEP_SLICES_MIN, min_size(top / 8, STEP_SLICES_MAX));
+    size_t step = pages == window_filled ? 0 : max_size(STEP_SLICES_MIN, min_size(top / 8, STEP_SLICES_MAX));
     size_t end = top + max_size(slices, step);
     return align_up(end, end < HUGE_PAGE_SLICES ? STEP_SLICES_MIN : HUGE_PAGE_SLICES) - top;
 }
@@ -129,8 +129,8 @@ static size_t step_for(size_t slices)
 static bool wants_huge_pages(enum window_pages pages)
 {
     unsigned choice = option_get(option_huge_pages);
-    bool is_grown = choice == huge_pages_on || top >= HUGE_START_SLICES;
-    return choice != huge_pages_off && (pages == window_filled || (pages == window_dense && is_grown));
+    bool is_time = choice == huge_pages_on || top >= HUGE_START_SLICES;
+    return choice != huge_pages_off && (pages == window_filled || (pages == window_dense && is_time));
 }
 
 uint32_t window_huge_from(void)
@@ -140,7 +140,7 @@ uint32_t window_huge_from(void)
 
 bool window_open(size_t slices, enum window_pages pages, uint32_t *first, size_t *count)
 {
-    size_t want = step_for(slices), at = top;
+    size_t want = step_for(slices, pages), at = top;
     for (;;) {
         if (at + want > limit)
             return false;

@@ -5,9 +5,10 @@
  * 64 KiB, each under the pass lock.
  *
  * It stops where it would harm: when the memory left to the process is short (making ready near a limit would call the
- * system's killer), and for a while when no core is spare: its own thread had to wait for one, or more tasks want to run
- * than there are (the system would move the program's threads about to make room for it).  And where it would not help: a program that fills huge pages as fast as a few are cleared finds what it cleared itself in its own
- * cache, and what the manager cleared in another.
+ * system's killer), and for a while when no core is spare: its own thread had to wait for one, or more tasks want to
+ * run than there are (the system would move the program's threads about to make room for it).  And where it would not
+ * help: a program that fills huge pages as fast as a few are cleared finds what it cleared itself in its own cache, and
+ * what the manager cleared in another.
  */
 #include "heap/purge.h"
 #include "heap/touch.h"
@@ -31,7 +32,7 @@ static uint64_t rest_until_ns, rest_ns = REST_NS_MIN;
 static uint64_t measured_ns; /* when the program's pace was last measured, and what it had taken by then */
 static size_t measured_bytes;
 static bool outruns;
-static bool is_busy; /* at the last look there was no processor to spare */
+static uint64_t none_seen_ns; /* when, at the last look, no processor was to spare; 0: one was */
 static uint64_t clearing_ns; /* what a huge page takes; 0: not known */
 
 /* Whether the limits leave room; asked anew every few pieces. */
@@ -104,12 +105,13 @@ static bool program_outruns(uint64_t now_ns)
     return outruns;
 }
 
-/* True if at two looks in a row there was no processor to spare; some other task may always want one for a moment. */
-static bool is_crowded(void)
+/* True if no processor is to spare, and none was at the last look: some other task may always want one for a moment. */
+static bool is_in_the_way(uint64_t now_ns)
 {
-    bool was_busy = is_busy;
-    is_busy = !place_is_asked_for() && os_cpus_are_busy();
-    return was_busy && is_busy;
+    bool none_was = none_seen_ns != 0 && now_ns - none_seen_ns < 2 * REST_NS_MAX;
+    bool none_is = !place_is_asked_for() && os_cpus_are_busy();
+    none_seen_ns = none_is ? now_ns : 0;
+    return none_was && none_is;
 }
 
 bool provision_run(uint64_t budget_ns)
@@ -118,11 +120,9 @@ bool provision_run(uint64_t budget_ns)
     if (now_ns < rest_until_ns)
         return false;
     bool pays = !program_outruns(now_ns);
-    if (!room_left(HEADROOM_CHECK_BYTES))
+    if (!room_left(HEADROOM_CHECK_BYTES) || is_in_the_way(now_ns))
         return rest(now_ns);
     bool more = true;
-    if (is_crowded())
-        return rest(now_ns);
     while (more && now_ns - start_ns < budget_ns) {
         lock_take(&purge_lock);
         more = provide_piece();

@@ -252,7 +252,7 @@ static size_t count_listed(const char *text)
 bool os_cpus_are_busy(void)
 {
     static size_t online; /* as it was at first */
-    char text[256];
+    char text[4096];
     if (online == 0)
         online = count_listed(read_file("/sys/devices/system/cpu/online", text, sizeof text));
     /* "0.20 0.18 0.12 RUNNING/ALL LAST" */

@@ -67,7 +67,8 @@ size_t os_memory_headroom(void);
 /* Part of the last ten seconds in which some task waited for memory. */
 unsigned os_memory_stall_percent(void);
 unsigned os_cpu_quota_percent(void);
-/* Whether more tasks want to run now than the machine has processors, the caller included; false if that is not known. */
+/* Whether more tasks want to run now than the machine has processors, the caller included; false if that is not
+ * known. */
 bool os_cpus_are_busy(void);
 
 /* Zeroed memory behind a file of this name in the caller's file descriptor table, for other processes to map; a forked

@@ -34,6 +34,7 @@ static const struct {
     {"clone3", SYS_clone3},
     {"rseq", SYS_rseq},
     {"mremap", SYS_mremap},
+    {"mincore", SYS_mincore},
     {"process_madvise", SYS_process_madvise},
     {"sched_getaffinity", SYS_sched_getaffinity},
     {"getcpu", SYS_getcpu},

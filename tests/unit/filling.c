@@ -14,6 +14,15 @@
 #define MAPPING ((size_t)24 << 20)
 
 static size_t advised;
+static bool refuse_whole; /* a remap to a number of whole huge pages */
+
+void *__real_os_remap(void *address, size_t old_size, size_t new_size, bool may_move);
+void *__wrap_os_remap(void *address, size_t old_size, size_t new_size, bool may_move);
+void *__wrap_os_remap(void *address, size_t old_size, size_t new_size, bool may_move)
+{
+    bool refused = refuse_whole && new_size % HUGE_PAGE_BYTES == 0;
+    return refused ? NULL : __real_os_remap(address, old_size, new_size, may_move);
+}
 
 void __real_os_advise_huge(void *address, size_t size);
 void __wrap_os_advise_huge(void *address, size_t size);
@@ -125,11 +134,58 @@ static void growing_because_full(void)
     for (size_t i = 0; i < MAPPING; i += os_page_bytes)
         EXPECT_EQ(full[i], 1);
     EXPECT_EQ(full[2 * MAPPING], 0);
-    fill(full, 2 * MAPPING + HUGE_PAGE_BYTES);
+    fill(full, 2 * MAPPING + os_page_bytes); /* what was asked for */
+    advised = 0;
+    full = large_resize(full, 3 * MAPPING);
+    EXPECT(full != NULL && advised == 2 * MAPPING + HUGE_PAGE_BYTES);
+    fill(full, 3 * MAPPING);
+    refuse_whole = true;
+    full = large_resize(full, 3 * MAPPING + os_page_bytes);
+    EXPECT(full != NULL);
+    EXPECT_EQ(mapping_bytes(full, true), 3 * MAPPING + os_page_bytes);
+    refuse_whole = false;
     advised = 0;
     full = large_resize(full, MAPPING + os_page_bytes); /* to shrink tells nothing */
     EXPECT(full != NULL && advised == 0);
     EXPECT_EQ(mapping_bytes(full, true), MAPPING + os_page_bytes);
+}
+
+/* The pages of a block used again may be there from before. */
+static void used_again_does_not_count(void)
+{
+    char *block = take_fresh(MAPPING);
+    bool zero;
+    fill(block, MAPPING);
+    give(block);
+    EXPECT(large_take(MAPPING, 16, &zero) == block && !zero);
+    EXPECT(!after_filling(SPAN, 0));
+    give(block);
+    EXPECT(!filling_expected(MAPPING));
+    EXPECT(large_take(MAPPING, 16, &zero) == block && !zero);
+    advised = 0;
+    EXPECT((block = large_resize(block, 2 * MAPPING)) != NULL && advised == 0);
+    fill(block, 2 * MAPPING);
+    give(block);
+    EXPECT(!filling_expected(MAPPING));
+}
+
+/* Nor does one that was lengthened by what was used before. */
+static void lengthened_by_used_does_not_count(void)
+{
+    char *empty = take_fresh(SPAN), *block = take_fresh(SPAN), *next = take_fresh(SPAN);
+    for (int i = 0; next != block + SPAN; i++) {
+        EXPECT(i < 20);
+        block = next;
+        next = take_fresh(SPAN);
+    }
+    fill(block, SPAN);
+    fill(next, SPAN);
+    give(next);
+    give(empty);
+    EXPECT(!filling_expected(SPAN));
+    EXPECT(large_resize(block, 2 * SPAN) == block);
+    give(block);
+    EXPECT(!filling_expected(SPAN));
 }
 
 int main(void)
@@ -144,5 +200,7 @@ int main(void)
     the_last_one_counts(MAPPING);
     huge_pages_are_asked_for();
     growing_because_full();
+    used_again_does_not_count();
+    lengthened_by_used_does_not_count();
     return 0;
 }
