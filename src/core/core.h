@@ -91,7 +91,7 @@ static inline size_t block_bytes_quick(const void *p)
         return 0;
     bool is_first_slice = s == descriptor_of(p);
     bool is_start = is_first_slice ? superblock_starts_block(s, p) : superblock_is_block_start(s, p);
-    return likely(is_start && (superblock_is_carved_to(s, p) || superblock_is_block(s, p))) ? s->block_bytes : 0;
+    return likely(is_start && superblock_is_carved_to(s, p)) ? s->block_bytes : 0;
 }
 
 /* "sutler: FUNCTION(): invalid pointer P (reason)"; aborts unless SUTLER_ON_ERROR=report. */

@@ -17,7 +17,7 @@ static bool fits(size_t bytes, size_t size)
 }
 
 /* To a block elsewhere. */
-static void *move(void *p, size_t bytes, size_t size)
+static NOINLINE void *move(void *p, size_t bytes, size_t size)
 {
     bool shrinks = size <= bytes;
     int error = shrinks ? errno : 0;
