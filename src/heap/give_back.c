@@ -18,12 +18,9 @@ void give_back_flush(struct give_back *pages)
 void give_back_add(struct give_back *pages, void *address, size_t bytes)
 {
     uintptr_t start = (uintptr_t)address, end = start + bytes;
-    uintptr_t first = align_down(start, HUGE_PAGE_BYTES), last = align_down(end - 1, HUGE_PAGE_BYTES);
-    bool is_last_whole = end % HUGE_PAGE_BYTES == 0;
-    if (start != first || (first == last && !is_last_whole))
-        huge_split(address);
-    if (last != first && !is_last_whole)
-        huge_split((void *)(end - os_page_bytes));
+    void *part[2];
+    for (unsigned count = huge_parts(address, bytes, part), i = 0; i < count; i++)
+        huge_split(part[i]);
     huge_note_whole(align_up(start, HUGE_PAGE_BYTES), align_down(end, HUGE_PAGE_BYTES));
     if (pages->count == OS_RANGES_MAX)
         give_back_flush(pages);

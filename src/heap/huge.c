@@ -11,6 +11,19 @@ static struct superblock *mark_of(const void *address)
     return descriptor_of((void *)align_down((uintptr_t)address, HUGE_PAGE_BYTES));
 }
 
+unsigned huge_parts(void *address, size_t bytes, void *part[2])
+{
+    uintptr_t start = (uintptr_t)address, end = start + bytes;
+    uintptr_t first = align_down(start, HUGE_PAGE_BYTES), last = align_down(end - 1, HUGE_PAGE_BYTES);
+    bool is_last_whole = end % HUGE_PAGE_BYTES == 0;
+    unsigned count = 0;
+    if (start != first || (first == last && !is_last_whole))
+        part[count++] = address;
+    if (last != first && !is_last_whole)
+        part[count++] = (void *)(end - os_page_bytes);
+    return count;
+}
+
 void huge_split(void *address)
 {
     os_split_huge(address);

@@ -11,6 +11,7 @@
 #ifndef SUTLER_HEAP_HUGE_H
 #define SUTLER_HEAP_HUGE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -18,6 +19,9 @@
 /* Whether a part of the page this slice lies in, and the other free parts of it after that, are worth a split; true if
  * none is needed.  Looks at descriptors that may be changing: the answer only costs time if it is wrong. */
 bool huge_is_worth_splitting(uint32_t slice);
+
+/* The huge pages a range covers only a part of: an address in each; returns how many.  May be called without the lock. */
+unsigned huge_parts(void *address, size_t bytes, void *part[2]);
 
 /* A part of the page at this address is about to be given back: it is split. */
 void huge_split(void *address);

@@ -44,13 +44,14 @@ static uintptr_t map_aligned(size_t bytes, size_t alignment)
 
 static uintptr_t map_block(size_t bytes, size_t alignment)
 {
-    uintptr_t start = 0;
-    if (filling_expected(bytes))
-        start = map_aligned(bytes, max_size(alignment, HUGE_PAGE_BYTES));
-    if (start == 0)
-        return map_aligned(bytes, alignment);
-    os_advise_huge((void *)start, bytes);
-    return start;
+    if (filling_expected(bytes)) {
+        uintptr_t start = map_aligned(bytes, max_size(alignment, HUGE_PAGE_BYTES));
+        if (start != 0) {
+            os_advise_huge((void *)start, bytes);
+            return start;
+        }
+    }
+    return map_aligned(bytes, alignment);
 }
 
 void *mapping_take(size_t size, size_t alignment, bool *zero)
@@ -157,7 +158,7 @@ static bool grows_full(void *p, size_t wanted)
     const struct mapping *m = mapping_table_find((uintptr_t)p);
     struct mapping now = m == NULL ? (struct mapping){0} : *m;
     lock_release(&mapping_lock);
-    if (wanted <= now.bytes || now.bytes == 0)
+    if (wanted <= now.bytes)
         return false;
     look(&now);
     if (!filling_expected(now.bytes))

@@ -170,7 +170,7 @@ static enum refill install(struct heap *h, unsigned c, struct superblock *old, s
             heap_settle(h, s);
         else
             heap_post(h, s);
-        return stocked == refill_exhausted ? refill_moved : stocked;
+        return stocked == refill_exhausted ? refill_moved : stocked; /* its blocks are gone meanwhile: start over */
     }
     superblock_set_owner(s, h);
     result = activate(h, c, old, s);

@@ -2,6 +2,7 @@
 #include "heap/span.h"
 
 #include "heap/arena.h"
+#include "heap/huge.h"
 #include "heap/reserve.h"
 #include "heap/touch.h"
 #include "os/os.h"
@@ -116,11 +117,9 @@ bool span_is_zero(uint32_t first, size_t slices)
 /* The huge pages it shares with its neighbours are split: else its part of them would not be free. */
 static bool give_back_now(uint32_t first, size_t slices)
 {
-    char *start = slice_address(first), *end = start + (slices << SLICE_SHIFT);
-    if (first % HUGE_PAGE_SLICES != 0)
-        os_split_huge(start);
-    if ((first + slices) % HUGE_PAGE_SLICES != 0)
-        os_split_huge(end - os_page_bytes);
+    void *start = slice_address(first), *part[2];
+    for (unsigned count = huge_parts(start, slices << SLICE_SHIFT, part), i = 0; i < count; i++)
+        os_split_huge(part[i]);
     return os_purge(start, slices << SLICE_SHIFT);
 }
 

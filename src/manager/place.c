@@ -12,18 +12,23 @@
 #include "options/options.h"
 #include "os/os.h"
 
-bool place_is_asked_for(void)
+static bool is_asked_for(void)
 {
     return option_get(option_manager) == manager_on;
 }
 
 bool place_may_be_spare(void)
 {
-    return place_is_asked_for() || os_cpus_allowed(0) >= 2;
+    return is_asked_for() || os_cpus_allowed(0) >= 2;
 }
 
 bool place_is_spare(uint32_t starter)
 {
-    return place_is_asked_for() ||
+    return is_asked_for() ||
            (os_cpus_allowed(0) >= 2 && os_cpus_allowed(starter) != 1 && os_cpu_quota_percent() >= 200);
+}
+
+bool place_is_taken(void)
+{
+    return !is_asked_for() && os_cpus_are_busy();
 }

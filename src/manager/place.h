@@ -7,11 +7,11 @@
 
 #include "base/compiler.h"
 
-/* The program's user insists (SUTLER_MANAGER=on). */
-bool place_is_asked_for(void);
 /* By a thread of the program: may it run on two cpus? */
 bool place_may_be_spare(void);
 /* By the manager, started by this thread: may both still, and does no quota hold them back? */
 bool place_is_spare(uint32_t starter);
+/* By the manager: does no processor wait for work at this moment? */
+bool place_is_taken(void);
 
 #endif

@@ -109,7 +109,7 @@ static bool program_outruns(uint64_t now_ns)
 static bool is_in_the_way(uint64_t now_ns)
 {
     bool none_was = none_seen_ns != 0 && now_ns - none_seen_ns < 2 * REST_NS_MAX;
-    bool none_is = !place_is_asked_for() && os_cpus_are_busy();
+    bool none_is = place_is_taken();
     none_seen_ns = none_is ? now_ns : 0;
     return none_was && none_is;
 }

@@ -55,6 +55,21 @@ static size_t number(const char *text)
     return value;
 }
 
+static const char *after_digits(const char *text)
+{
+    while (*text >= '0' && *text <= '9')
+        text++;
+    return text;
+}
+
+/* What follows so many words, with a blank behind each. */
+static const char *after_words(const char *text, unsigned count)
+{
+    for (; count > 0 && *text != '\0'; text++)
+        count -= *text == ' ';
+    return text;
+}
+
 /* ---- the process's group and those around it, inmost first ---- */
 
 struct group {
@@ -194,10 +209,7 @@ static size_t quota_2(struct group *g)
 {
     char text[64];
     const char *at = group_read(g, "/cpu.max", text, sizeof text); /* "QUOTA PERIOD" or "max PERIOD" */
-    size_t quota = number(at);
-    while (*at != ' ' && *at != '\0')
-        at++;
-    return percent_of(quota, number(at));
+    return percent_of(number(at), number(after_words(at, 1)));
 }
 
 static size_t quota_1(struct group *g)
@@ -236,12 +248,10 @@ static size_t count_listed(const char *text)
     size_t count = 0;
     while (*text >= '0' && *text <= '9') {
         size_t first = number(text), last = first;
-        while (*text >= '0' && *text <= '9')
-            text++;
+        text = after_digits(text);
         if (*text == '-') {
             last = number(++text);
-            while (*text >= '0' && *text <= '9')
-                text++;
+            text = after_digits(text);
         }
         count += last - first + 1;
         text += *text == ',';
@@ -256,9 +266,6 @@ bool os_cpus_are_busy(void)
     if (online == 0)
         online = count_listed(read_file("/sys/devices/system/cpu/online", text, sizeof text));
     /* "0.20 0.18 0.12 RUNNING/ALL LAST" */
-    const char *at = read_file("/proc/loadavg", text, sizeof text);
-    for (int blanks = 0; blanks < 3 && *at != '\0'; at++)
-        blanks += *at == ' ';
-    size_t running = number(at);
+    size_t running = number(after_words(read_file("/proc/loadavg", text, sizeof text), 3));
     return online != 0 && running != SIZE_MAX && running > online;
 }
