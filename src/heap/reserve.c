@@ -13,14 +13,20 @@ static struct {
     uint32_t front;  /* the next superblock is expected here; SLICE_NONE before there was any */
     uint32_t cursor; /* where making ready goes on */
     size_t target, ready;
+    size_t expected; /* to be taken in the time the reserve has to last, if it is known */
     size_t provided, wasted, hit, miss;
     unsigned node;
     uint64_t rest_until_ns; /* 0: not resting */
-} reserve = {.front = SLICE_NONE, .target = TARGET_MIN};
+} reserve = {.front = SLICE_NONE, .target = TARGET_MIN, .expected = SIZE_MAX};
 
 static size_t bound(void)
 {
-    return max_size(TARGET_MIN, span_count.in_use_bytes >> SLICE_SHIFT >> 3);
+    return max_size(TARGET_MIN, min_size(reserve.expected, span_count.in_use_bytes >> SLICE_SHIFT >> 3));
+}
+
+static size_t wanted(void)
+{
+    return min_size(reserve.target, bound());
 }
 
 static bool is_resting(void)
@@ -37,6 +43,13 @@ void reserve_rest(uint64_t until_ns)
     lock_release(&span_lock);
 }
 
+void reserve_expect(size_t bytes)
+{
+    lock_take(&span_lock);
+    reserve.expected = bytes >> SLICE_SHIFT;
+    lock_release(&span_lock);
+}
+
 void reserve_follow(const struct arena *a, uint32_t first, size_t slices, size_t have)
 {
     if (a != &arena[span_dense])
@@ -47,7 +60,7 @@ void reserve_follow(const struct arena *a, uint32_t first, size_t slices, size_t
     if (first != reserve.front)
         reserve.cursor = 0;
     reserve.front = first + (uint32_t)slices;
-    if (reserve.ready * 2 < reserve.target && demand_is_none() && !is_resting()) {
+    if (reserve.ready * 2 < wanted() && demand_is_none() && !is_resting()) {
         reserve.node = os_current_node();
         demand_raise();
     }
@@ -124,7 +137,7 @@ bool reserve_next(bool huge, struct reserve_piece *piece)
     uint32_t slices = 0;
     lock_take(&span_lock);
     uint32_t end = stretch_end();
-    if (end != reserve.front && reserve.ready < min_size(reserve.target, bound())) {
+    if (end != reserve.front && reserve.ready < wanted()) {
         if (reserve.cursor <= reserve.front)
             overtake(huge);
         while (reserve.cursor < end && cold_run(reserve.cursor, reserve.cursor + 1) == 0)
@@ -151,7 +164,7 @@ struct reserve_counts reserve_counts(void)
 {
     return (struct reserve_counts){
         .reserve_bytes = reserve.ready << SLICE_SHIFT,
-        .target_bytes = reserve.target << SLICE_SHIFT,
+        .target_bytes = wanted() << SLICE_SHIFT,
         .provided_bytes = reserve.provided << SLICE_SHIFT,
         .wasted_bytes = reserve.wasted << SLICE_SHIFT,
         .hit_bytes = reserve.hit << SLICE_SHIFT,
@@ -165,5 +178,6 @@ void reserve_forget(void)
     reserve.cursor = 0;
     reserve.ready = 0;
     reserve.target = TARGET_MIN;
+    reserve.expected = SIZE_MAX;
     reserve.rest_until_ns = 0;
 }

@@ -5,8 +5,8 @@
  *
  * Superblocks are taken one after the other from the front of one free stretch: the fresh end of the window, or a
  * large free span.  The prediction is that this goes on.  The reserve lies ahead of the front: its size starts at
- * one huge page, doubles when the program has caught up with it (a miss), halves when it was given back unused, and
- * is never more than an eighth of what is in use or 2 MiB.  Unused reserve is given back by the purge that gives
+ * one huge page, doubles when the program has caught up with it (a miss), halves when it was given back unused, is no
+ * more than the program's pace asks for, and never more than an eighth of what is in use or 2 MiB.  Unused reserve is given back by the purge that gives
  * free spans back.
  *
  * Making ready is touching (touch.h), which leaves a page's content alone: it may stop or be late at any moment.  The
@@ -39,6 +39,8 @@ struct reserve_piece {
 };
 bool reserve_next(bool huge, struct reserve_piece *piece);
 
+/* The program is seen to take so many bytes in the time that the reserve has to last: more of it would lie idle. */
+void reserve_expect(size_t bytes);
 /* No demand is raised until then: nobody could serve it, and telling the manager costs the program a wake each time. */
 void reserve_rest(uint64_t until_ns);
 

@@ -35,7 +35,7 @@ static enum group group_for(const struct superblock *s, uint64_t word)
         return group_eighth;
     if (available * 2 < s->blocks)
         return group_quarter;
-    return available * 4 < s->blocks * 3u ? group_half : group_mostly_free;
+    return superblock_is_mostly_free(s, word) ? group_mostly_free : group_half;
 }
 
 /* The count of free blocks at which the superblock leaves its group upwards. */

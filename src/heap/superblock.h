@@ -222,6 +222,11 @@ static inline unsigned superblock_available(const struct superblock *s, uint64_t
     return s->blocks - superblock_live(s, word);
 }
 
+static inline bool superblock_is_mostly_free(const struct superblock *s, uint64_t word)
+{
+    return superblock_available(s, word) * 4 >= s->blocks * 3u;
+}
+
 /* Number of the block that starts at this offset; of some block before it if none does. */
 static inline unsigned superblock_block_number(const struct superblock *s, size_t offset)
 {

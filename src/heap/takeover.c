@@ -140,18 +140,21 @@ static void chain_offline(struct heap *h, struct superblock *s, uint32_t *chain)
     *chain = slice_of_descriptor(s);
 }
 
-/* A chain of superblocks taken offline from `other` becomes h's. */
-static void bring_online(struct heap *h, struct heap *other, uint32_t chain)
+/* A chain of superblocks taken offline from `other` becomes h's.  If it shares, the mostly free ones go to the global
+ * heap: a thread moved to and fro would else leave some with one heap each time, and take fresh ones in the other. */
+static void bring_online(struct heap *h, struct heap *other, uint32_t chain, bool shares)
 {
     bool fenced = chain != SLICE_NONE && rcs_fence();
     while (chain != SLICE_NONE) {
         struct superblock *s = descriptor_of_slice(chain);
         chain = s->next;
         s->next = SLICE_NONE;
-        if (fenced)
-            heap_settle(h, s);
-        else
+        if (!fenced)
             heap_undo_offline(other, s);
+        else if (shares && superblock_is_mostly_free(s, s->word))
+            global_adopt(s);
+        else
+            heap_settle(h, s);
     }
 }
 
@@ -203,19 +206,19 @@ bool heap_sweep(struct heap *h)
         uint32_t chain = take_posted(other, SLICE_NONE);
         lock_release(&other->lock);
         any |= chain != SLICE_NONE;
-        bring_online(h, other, chain);
+        bring_online(h, other, chain, false);
     }
     return any;
 }
 
-/* Everything `other` has becomes this heap's. */
+/* What `other` has becomes this heap's, or everybody's. */
 static void merge(struct heap *h, struct heap *other)
 {
     lock_take(&h->lock);
     if (lock_try(&other->lock)) {
         uint32_t chain = take_many_offline(other);
         lock_release(&other->lock);
-        bring_online(h, other, chain);
+        bring_online(h, other, chain, true);
         atomic_fetch_add_explicit(&takeover_count, 1, memory_order_relaxed);
     }
     lock_release(&h->lock);

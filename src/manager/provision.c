@@ -18,6 +18,8 @@
 #include "os/os.h"
 
 #define HEADROOM_CHECK_BYTES (16ul << 20)
+/* The time a reserve has to last: the manager may be resting, asleep, or waiting for a processor. */
+#define LEAD_NS 100000000ull
 /* How long nothing is made ready, nor asked for, after it did harm or would: longer each time in a row. */
 #define REST_NS_MIN 1000000ull
 #define REST_NS_MAX 64000000ull
@@ -31,7 +33,7 @@ static bool has_room;
 static uint64_t rest_until_ns, rest_ns = REST_NS_MIN;
 static uint64_t measured_ns; /* when the program's pace was last measured, and what it had taken by then */
 static size_t measured_bytes;
-static bool outruns;
+static bool outruns; /* and whether it was too fast then */
 static uint64_t none_seen_ns; /* when, at the last look, no processor was to spare; 0: one was */
 static uint64_t clearing_ns; /* what a huge page takes; 0: not known */
 
@@ -90,19 +92,21 @@ static bool rest(uint64_t now_ns)
     return false;
 }
 
-/* True if the program takes huge pages in less than three times the time it takes to clear one. */
-static bool program_outruns(uint64_t now_ns)
+/* The program outruns if it takes huge pages in less than three times the time it takes to clear one. */
+static void measure_pace(uint64_t now_ns)
 {
     const uint64_t shortest_ns = 1000000;
     struct reserve_counts counts = reserve_counts();
-    size_t taken_bytes = counts.hit_bytes + counts.miss_bytes;
+    size_t taken_bytes = counts.hit_bytes + counts.miss_bytes, bytes = taken_bytes - measured_bytes;
     uint64_t past_ns = now_ns - measured_ns;
     if (past_ns < shortest_ns)
-        return outruns;
-    outruns = measured_ns != 0 && (taken_bytes - measured_bytes) / RESERVE_PIECE_MAX * clearing_ns * 3 > past_ns;
+        return;
+    if (measured_ns != 0) {
+        outruns = bytes / RESERVE_PIECE_MAX * clearing_ns * 3 > past_ns;
+        reserve_expect(bytes * (LEAD_NS / 1000) / (past_ns / 1000));
+    }
     measured_ns = now_ns;
     measured_bytes = taken_bytes;
-    return outruns;
 }
 
 /* True if no processor is to spare, and none was at the last look: some other task may always want one for a moment. */
@@ -119,7 +123,7 @@ bool provision_run(uint64_t budget_ns)
     uint64_t start_ns = os_now_ns(), start_cpu_us = os_thread_cpu_us(), now_ns = start_ns;
     if (now_ns < rest_until_ns)
         return false;
-    bool pays = !program_outruns(now_ns);
+    measure_pace(now_ns);
     if (!room_left(HEADROOM_CHECK_BYTES) || is_in_the_way(now_ns))
         return rest(now_ns);
     bool more = true;
@@ -131,7 +135,7 @@ bool provision_run(uint64_t budget_ns)
         now_ns = os_now_ns();
         if (wanted)
             break;
-        if (is_huge && !pays)
+        if (is_huge && outruns)
             return rest(now_ns);
     }
     /* Half of the time somewhere else than on a processor: none is spare. */

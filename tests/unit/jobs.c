@@ -31,7 +31,7 @@ uint64_t __wrap_os_thread_cpu_us(void)
     return __wrap_os_now_ns() / 1000;
 }
 
-static uint32_t taken[4096];
+static uint32_t taken[8192];
 static unsigned taken_count;
 
 static void grow(unsigned superblocks)
@@ -206,15 +206,37 @@ bool __wrap_os_cpus_are_busy(void)
     return busy;
 }
 
-/* Bytes made ready for a program that went on growing. */
-static size_t provided_on_demand(uint64_t now)
+/* Bytes made ready for a program that went on growing by so many superblocks; no rest is left over. */
+static size_t provided_for(unsigned superblocks, uint64_t now)
 {
     size_t before = reserve_counts().provided_bytes;
-    grow(100);
-    skipped_ns += 70 * MS; /* no rest is left over */
+    grow(superblocks);
+    skipped_ns += 70 * MS;
     jobs_rouse(job_on_demand, now);
     run_until(now, now + 20 * MS);
     return reserve_counts().provided_bytes - before;
+}
+
+/* By more than a reserve holds. */
+static size_t provided_on_demand(uint64_t now)
+{
+    return provided_for(400, now);
+}
+
+/* A program that grows slowly is kept no large reserve. */
+static void who_takes_little_is_kept_little(uint64_t now)
+{
+    unsigned before = taken_count;
+    for (int i = 0; i < 6; i++, now += 100 * MS)
+        provided_on_demand(now);
+    size_t large = reserve_counts().reserve_bytes;
+    EXPECT(large >= 3 * RESERVE_PIECE_MAX);
+    enum { little = 8 };
+    for (; reserve_counts().reserve_bytes >= RESERVE_PIECE_MAX + little * SLICE_BYTES; now += 100 * MS)
+        EXPECT_EQ(provided_for(little, now), 0);
+    EXPECT_EQ(reserve_counts().target_bytes, RESERVE_PIECE_MAX);
+    while (taken_count > before)
+        span_give(taken[--taken_count], 1);
 }
 
 /* Where no processor is to spare, and not just for a moment, nothing is made ready; unless the user insists. */
@@ -270,6 +292,7 @@ int main(void)
     short_memory_is_given_back_at_once(20000 * MS);
     while_the_heap_changes_all_jobs_look(40000 * MS);
     who_has_no_processor_to_spare_is_left_alone(50000 * MS);
+    who_takes_little_is_kept_little(55000 * MS);
     who_regrows_in_time_keeps_its_pages(60000 * MS);
     before_it_sleeps_it_gives_all_back(90000 * MS);
     what_leaves_is_unmapped_on_demand(140000 * MS);

@@ -120,6 +120,28 @@ static void target_grows_with_misses_up_to_the_bound(void)
     EXPECT(target <= bound() && target > bound() / 2);
 }
 
+/* What the program's pace does not ask for is not made ready; a pace alone makes no reserve larger. */
+static void target_follows_the_pace_downwards(void)
+{
+    take_one();
+    EXPECT(provide(false) > 0);
+    size_t target = reserve_counts().target_bytes;
+    EXPECT(target > TARGET_MIN + SLICE_BYTES);
+    reserve_expect(target * 2);
+    EXPECT_EQ(reserve_counts().target_bytes, target);
+    reserve_expect(target - SLICE_BYTES);
+    EXPECT_EQ(reserve_counts().target_bytes, target - SLICE_BYTES);
+    reserve_expect(0);
+    EXPECT_EQ(reserve_counts().target_bytes, TARGET_MIN);
+    while (reserve_counts().reserve_bytes >= TARGET_MIN / 2)
+        take_one();
+    EXPECT(provide(false) > 0);
+    EXPECT_EQ(reserve_counts().reserve_bytes, TARGET_MIN);
+    reserve_expect(SIZE_MAX);
+    EXPECT_EQ(reserve_counts().target_bytes, target);
+    target_grows_with_misses_up_to_the_bound();
+}
+
 /* Given back by the second pass that finds it unused; counted as waste; the target is halved. */
 static void unused_reserve_is_given_back(void)
 {
@@ -221,6 +243,7 @@ int main(void)
     for (int i = 0; i < 2000; i++) /* enough in use for a bound of several MiB */
         take_one();
     target_grows_with_misses_up_to_the_bound();
+    target_follows_the_pace_downwards();
     what_is_ready_is_hit(true);
     unused_reserve_is_given_back();
     used_memory_is_not_provided_for();

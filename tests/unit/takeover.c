@@ -182,6 +182,39 @@ static void quiet_heaps_are_exchanged(void)
     expect_heaps_sound();
 }
 
+/* A small quiet heap is merged into a larger one; but what is mostly free is everybody's. */
+static void merging_shares_what_is_mostly_free(unsigned c)
+{
+    struct heap *mine = heap_here(), *other = bound_to_far_slot();
+    unsigned slot = sync_slot();
+    struct superblock *half = test_superblock_new(c), *hardly = test_superblock_new(c);
+    unsigned blocks = half->blocks, held = 0;
+    void **block = unit_map(blocks * sizeof *block);
+    test_carve_all(half);
+    test_carve_all(hardly);
+    while (held < blocks / 2)
+        block[held++] = test_take(half);
+    block[held++] = test_take(hardly);
+    settle(other, half);
+    settle(other, hardly);
+    mine->class[CLASS_COUNT - 1].listed += 100000; /* looks the larger one */
+    look_now(mine, other);                         /* first look: it has changed */
+    let_it_become_quiet();
+    look_now(mine, other);
+    mine->class[CLASS_COUNT - 1].listed -= 100000;
+    expect_bound(mine, slot);
+    expect_bound(other, far_slot);
+    EXPECT(superblock_owner(half) == mine);
+    EXPECT(superblock_owner(hardly) == &global_heap);
+    EXPECT_EQ(other->class[c].listed, 0);
+    expect_heaps_sound();
+    while (held > 0)
+        free(block[--held]);
+    EXPECT_EQ(class_inspect(c).live, 0);
+    expect_heaps_sound();
+    munmap(block, blocks * sizeof *block);
+}
+
 /* A migrated thread: its blocks are of the heap it left, and come along at its first slow path. */
 static void a_thread_brings_its_heap_along(unsigned c)
 {
@@ -248,6 +281,8 @@ int main(void)
     if (sync_mode == sync_rcs) {
         a_swept_superblock_is_not_lost(size_class_of(1500));
         quiet_heaps_are_exchanged();
+        merging_shares_what_is_mostly_free(size_class_of(448));
+        merging_shares_what_is_mostly_free(size_class_of(5000));
         a_thread_brings_its_heap_along(size_class_of(640));
         a_thread_brings_its_heap_along(size_class_of(9000));
         a_thread_that_only_frees_brings_its_heap_along(size_class_of(560));
