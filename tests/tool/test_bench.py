@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, printed
-from sutler_tool import bench, report, results, suites
+from sutler_tool import bench, report, results, suites, workloads
 from sutler_tool.libraries import SAME, Library
 from sutler_tool.measure import Run
 from sutler_tool.paths import ToolError
@@ -81,6 +81,17 @@ def test_every_suite_of_the_tree_is_sound() -> None:
         suite = suites.load(name)
         titles = [entry.name for entry in suite.entries]
         assert titles and len(set(titles)) == len(titles), name
+
+
+def test_python_reads_the_environment_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under -I or -E it would ignore PYTHONMALLOC, and its own allocator would be measured."""
+    monkeypatch.setattr(workloads, "write_words", lambda folder: None)
+    jobs = [entry.job for entry in suites.load("real").entries] + workloads.demo_jobs(tmp_path, print)
+    told = [job.command for job in jobs if job.environment.get("PYTHONMALLOC") == "malloc"]
+    assert len(told) == 2
+    for python, *options, _script in told:
+        asked = [python, *options, "-c", "import sys; print(sys.flags.ignore_environment)"]
+        assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout == "0\n"
 
 
 def test_mistakes_in_a_suite_are_named(suite_folder: Path) -> None:

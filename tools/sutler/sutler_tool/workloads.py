@@ -150,7 +150,7 @@ def demo_jobs(folder: Path, say: Callable[[str], None]) -> list[Job]:
     jobs.append(
         Job(
             "python3: JSON records",
-            (python, "-I", "-S", "records.py"),
+            (python, "-s", "-S", "records.py"),
             cwd=folder,
             environment={"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "1"},
         )
