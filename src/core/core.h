@@ -102,7 +102,10 @@ void report_double_free(const char *function, const void *p);
 
 /* ---- allocation in C, for everything but the two fast paths ---- */
 
-/* Uninitialised memory, any size, any power-of-two alignment; NULL (errno untouched) without memory. */
+/* Blocks up to this size are sooner cleared than looked for among those that are zero. */
+#define CLEARED_BYTES_MAX 8192u
+
+/* Memory of any content, any size, any power-of-two alignment; NULL (errno untouched) without memory. */
 void *allocate(size_t size, size_t alignment, bool *zero);
 /* The same with errno = ENOMEM. */
 void *allocate_or_enomem(size_t size, size_t alignment, bool *zero);

@@ -116,6 +116,22 @@ static void *take_slow(unsigned c, size_t alignment)
     return block;
 }
 
+/* A block nobody has had yet, all zero; NULL if the next one would not be, or this thread must not wait for locks. */
+static void *take_fresh(unsigned c)
+{
+    void *block = NULL;
+    if (!slow_enter())
+        return NULL;
+    struct heap *h = heap_here();
+    if (h != NULL && (h = heap_follow(h)) != NULL) {
+        lock_take(&h->lock);
+        block = heap_take_fresh(h, c);
+        lock_release(&h->lock);
+    }
+    slow_leave();
+    return block;
+}
+
 void *allocate(size_t size, size_t alignment, bool *zero)
 {
     *zero = false;
@@ -124,6 +140,8 @@ void *allocate(size_t size, size_t alignment, bool *zero)
     unsigned c = class_of_request(size, alignment);
     if (c < CLASS_COUNT) {
         void *block = sync_mode == sync_rcs ? hot_pop(c) : NULL;
+        if (block == NULL && size_class[c].bytes > CLEARED_BYTES_MAX)
+            *zero = (block = take_fresh(c)) != NULL;
         return block != NULL ? block : take_slow(c, alignment);
     }
     if (!slow_enter())

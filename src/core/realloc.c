@@ -89,7 +89,7 @@ EXPORT void *calloc(size_t count, size_t size)
         errno = ENOMEM;
         return NULL;
     }
-    if (likely(bytes <= class_bytes_most)) {
+    if (likely(bytes <= CLEARED_BYTES_MAX)) {
         void *block = sutler_malloc(bytes);
         return likely(block != NULL) ? memset(block, 0, bytes) : NULL;
     }

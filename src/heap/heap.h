@@ -99,6 +99,9 @@ enum refill { refill_ready, refill_moved, refill_aborted, refill_exhausted };
  * refill_aborted: something aborts every section, and starting over would not help.  refill_exhausted: there is no
  * memory. */
 enum refill heap_refill(struct heap *h, unsigned c);
+/* A block of the active superblock that nobody has had, all zero, most of its pages not there yet; NULL if none such is at
+ * hand.  For blocks that take longer to clear than to be looked for. */
+void *heap_take_fresh(struct heap *h, unsigned c);
 /* Takes one block without any section, however often sections abort: for debuggers that step through them.  It comes
  * from the same superblock every time, so a program stepped from end to end does not grow by one a malloc. */
 void *heap_take_exclusive(struct heap *h, unsigned c);

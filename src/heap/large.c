@@ -89,10 +89,8 @@ bool large_span_give(void *p)
     uint8_t seen = slice_large;
     if (!__atomic_compare_exchange_n(&s->kind, &seen, slice_unknown, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return false; /* another thread frees it, too */
-    if ((s->flags & FLAG_FRESH) != 0) {
-        s->flags &= (uint8_t)~FLAG_FRESH;
+    if ((s->flags & FLAG_FRESH) != 0)
         filling_look(p, slices << SLICE_SHIFT, SLICE_BYTES);
-    }
     atomic_fetch_sub_explicit(&span_blocks, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&span_bytes, slices << SLICE_SHIFT, memory_order_relaxed);
     span_give(first, slices);

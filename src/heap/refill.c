@@ -40,7 +40,7 @@ static enum refill restock(struct heap *h, struct superblock *s, bool eager)
         if (result != rcs_done)
             remote_return(s, chain);
     } else {
-        struct carving carving = superblock_carve(s, eager);
+        struct carving carving = superblock_carve(s, eager ? carve_many : carve_some);
         if (carving.word == 0)
             return refill_exhausted;
         /* Counted before it is published: from the commit on, other threads may ask what a block of it is. */
@@ -77,7 +77,11 @@ static struct superblock *fresh(const struct heap *h, unsigned c)
 {
     uint32_t first;
     enum span_use use = is_dense(h, c) ? span_dense : span_large;
-    return span_take(use, size_class[c].slices, 1, &first) ? superblock_format(first, c) : NULL;
+    if (!span_take(use, size_class[c].slices, 1, &first))
+        return NULL;
+    struct superblock *s = superblock_format(first, c);
+    s->flags |= span_is_zero(first, size_class[c].slices) ? FLAG_FRESH : 0;
+    return s;
 }
 
 /* An exclusive superblock with room, of somebody else's. */
@@ -203,6 +207,22 @@ enum refill heap_refill(struct heap *h, unsigned c)
     }
     struct superblock *s = choose(h, c, trickle);
     return s != NULL ? install(h, c, old, s) : refill_exhausted;
+}
+
+void *heap_take_fresh(struct heap *h, unsigned c)
+{
+    struct superblock *s = h->active[c];
+    if ((s->flags & FLAG_FRESH) == 0 || s->uncarved == 0 || superblock_free_blocks(s) != 0)
+        return NULL;
+    struct carving carving = superblock_carve(s, carve_least);
+    uint64_t *block = word_block(carving.word), rest = *block;
+    superblock_count_carving(s, carving);
+    if (rest != 0 && heap_commit(h, s, &s->word, 0, &s->word, rest) != rcs_done) {
+        superblock_discount_carving(s, carving);
+        return NULL;
+    }
+    *block = 0;
+    return block;
 }
 
 /* A listed superblock of the caller's own heap, made exclusive by a fence as if it were another's. */

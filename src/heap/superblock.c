@@ -65,14 +65,16 @@ struct superblock *superblock_format(uint32_t first, unsigned class)
 
 /* ---- carving ---- */
 
-/* How much to carve at once: a unit at first, then as much again as is already carved, so that a program of few
- * blocks touches few pages and one of many refills rarely; `eager` says at once that there will be many.  Never so
- * much that the page faults of one carving, eight or so, become a stall. */
-static unsigned units_to_carve(const struct superblock *s, unsigned shift, bool eager)
+/* How much to carve at once.  Some is a unit at first, then as much again as is already carved, so that a program of few
+ * blocks touches few pages and one of many refills rarely.  Never so much that the page faults of one carving, eight or
+ * so, become a stall. */
+static unsigned units_to_carve(const struct superblock *s, unsigned shift, enum carve amount)
 {
     const unsigned most = s->block_bytes < 2048 ? 8 : 4;
     unsigned carved = (unsigned)__builtin_popcountll(all_units(s, shift) & ~s->uncarved);
-    return eager || carved > most ? most : carved == 0 ? 1 : carved;
+    if (amount == carve_many || carved > most)
+        carved = most;
+    return amount == carve_least || carved == 0 ? 1 : carved;
 }
 
 /* Links blocks low .. high - 1 in address order. */
@@ -92,11 +94,11 @@ static uint64_t link_run(const struct superblock *s, unsigned low, unsigned high
 }
 
 /* The common case: everything from unit `first` on is uncarved. */
-static struct carving carve_tail(const struct superblock *s, unsigned shift, unsigned first, bool eager)
+static struct carving carve_tail(const struct superblock *s, unsigned shift, unsigned first, enum carve amount)
 {
     size_t unit_bytes = 1ul << shift;
     unsigned low = (unsigned)(first * unit_bytes / s->block_bytes);
-    unsigned units_end = first + units_to_carve(s, shift, eager);
+    unsigned units_end = first + units_to_carve(s, shift, amount);
     unsigned block_end = (unsigned)(((low + 1ul) * s->block_bytes + unit_bytes - 1) >> shift);
     if (units_end < block_end)
         units_end = block_end;
@@ -129,14 +131,14 @@ static struct carving carve_hole(const struct superblock *s, unsigned shift, uns
     return (struct carving){word, units};
 }
 
-struct carving superblock_carve(const struct superblock *s, bool eager)
+struct carving superblock_carve(const struct superblock *s, enum carve amount)
 {
     if (s->uncarved == 0)
         return (struct carving){0, 0};
     unsigned shift = unit_shift(s);
     unsigned first = low_bit(s->uncarved);
     uint64_t tail = all_units(s, shift) & ~bit_run(0, first);
-    return s->uncarved == tail ? carve_tail(s, shift, first, eager) : carve_hole(s, shift, first);
+    return s->uncarved == tail ? carve_tail(s, shift, first, amount) : carve_hole(s, shift, first);
 }
 
 void superblock_count_carving(struct superblock *s, struct carving carving)
@@ -277,6 +279,7 @@ uint64_t superblock_uncarve(struct superblock *s, const char **damage)
     uint64_t dropped = all_units(s, shift) & ~kept & ~s->uncarved;
     if (dropped == 0)
         return 0;
+    s->flags &= (uint8_t)~FLAG_FRESH; /* of a block with units on both sides of a dropped one's border, a part may stay */
     s->uncarved |= dropped;
 
     uint64_t rebuilt = 0;

@@ -63,7 +63,9 @@ enum group {
 #define FLAG_AGED 2u   /* a free span: the reclaim job has seen it before */
 #define FLAG_LARGE 4u  /* the slice is of the stretches for large blocks */
 #define FLAG_WARM 8u   /* a free slice of the reserve: its pages are there, and zero */
-#define FLAG_FRESH 16u /* the first slice of a large block that was taken, all of it, from slices not dirty */
+/* The first slice of a large block or superblock that was taken, all of it, from slices not dirty.  Blocks of such a
+ * superblock that were never carved are zero but for their first word. */
+#define FLAG_FRESH 16u
 
 /* In `seen`, which has no neighbours that other threads write without a lock. */
 #define SEEN_PURGED 1u /* the superblock was purged looking so */
@@ -267,13 +269,14 @@ bool superblock_is_block(const struct superblock *s, const void *p);
 /* Makes a fresh span (slice numbers first .. first + slices of the class) an exclusive superblock, nothing carved. */
 struct superblock *superblock_format(uint32_t first, unsigned class);
 
-/* Links blocks of uncarved units into a list that starts from an empty word, `eager`: many of them.  Nothing of the
- * superblock changes until the carving is counted; one whose list could not be published is discounted again. */
+/* Links blocks of uncarved units into a list that starts from an empty word.  Nothing of the superblock changes until the
+ * carving is counted; one whose list could not be published is discounted again. */
+enum carve { carve_least, carve_some, carve_many };
 struct carving {
     uint64_t word;  /* the list; 0 if nothing was left to carve */
     uint64_t units; /* what it uses up */
 };
-struct carving superblock_carve(const struct superblock *s, bool eager);
+struct carving superblock_carve(const struct superblock *s, enum carve amount);
 void superblock_count_carving(struct superblock *s, struct carving carving);
 void superblock_discount_carving(struct superblock *s, struct carving carving);
 

@@ -62,7 +62,7 @@ static void settled_by_count(struct heap *h, unsigned c)
         }
         if (done)
             break;
-        struct carving carving = superblock_carve(s, false);
+        struct carving carving = superblock_carve(s, carve_some);
         s->word = superblock_join(s, carving.word, s->word);
         superblock_count_carving(s, carving);
     }

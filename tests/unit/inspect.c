@@ -228,7 +228,7 @@ struct superblock *test_superblock_new(unsigned c)
 void test_carve_all(struct superblock *s)
 {
     while (s->uncarved != 0) {
-        struct carving carving = superblock_carve(s, false);
+        struct carving carving = superblock_carve(s, carve_some);
         s->word = superblock_join(s, carving.word, s->word);
         EXPECT(s->word != 0);
         superblock_count_carving(s, carving);

@@ -27,7 +27,7 @@ static void every_class_is_carved_into_every_block_once(void)
         unsigned found = 0, rounds = 0;
         while (s->uncarved != 0) {
             uint64_t before = s->uncarved;
-            struct carving carving = superblock_carve(s, false);
+            struct carving carving = superblock_carve(s, carve_some);
             EXPECT_EQ(s->uncarved, before); /* nothing changes before it is published */
             EXPECT(carving.word != 0 && carving.units != 0);
             EXPECT_EQ(carving.units & ~before, 0);
@@ -43,7 +43,7 @@ static void every_class_is_carved_into_every_block_once(void)
             EXPECT(++rounds <= 64);
         }
         EXPECT_EQ(found, size_class[c].blocks);
-        struct carving none = superblock_carve(s, false);
+        struct carving none = superblock_carve(s, carve_some);
         EXPECT(none.word == 0 && none.units == 0);
         /* The tail that no block covers is never carved, nor are addresses inside blocks. */
         for (size_t offset = 0; offset < size_class[c].slices * SLICE_BYTES; offset += BLOCK_ALIGNMENT)
@@ -58,7 +58,7 @@ static void the_first_carving_is_one_unit_or_one_block(void)
 {
     for (unsigned c = 0; c < CLASS_COUNT; c++) {
         struct superblock *s = test_superblock_new(c);
-        struct carving carving = superblock_carve(s, false);
+        struct carving carving = superblock_carve(s, carve_some);
         size_t unit = unit_bytes_of(c), bytes = size_class[c].bytes;
         EXPECT_EQ(word_count(carving.word), bytes > unit ? 1 : unit / bytes);
         test_superblock_drop(s);

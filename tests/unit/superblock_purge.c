@@ -46,7 +46,7 @@ static void expect_filled(const struct superblock *s, unsigned i, uint64_t key)
 static void carve(struct reference *r)
 {
     struct superblock *s = r->s;
-    struct carving carving = superblock_carve(s, false);
+    struct carving carving = superblock_carve(s, carve_some);
     EXPECT_EQ(carving.word == 0, s->uncarved == 0);
     if (carving.word == 0)
         return;
@@ -195,13 +195,13 @@ static void a_straddler_waits_for_both_its_units(void)
     test_superblock_drop(s);
     s = test_superblock_new(c);
     size_t unit = unit_bytes_of(c);
-    struct carving first = superblock_carve(s, false);
+    struct carving first = superblock_carve(s, carve_some);
     EXPECT_EQ(word_count(first.word), unit / size_class[c].bytes);
     superblock_count_carving(s, first);
     unsigned straddler = (unsigned)(unit / size_class[c].bytes);
     EXPECT(__builtin_popcountll(units_touched(c, straddler)) == 2);
     EXPECT(!superblock_is_block(s, block_at(s, straddler)));
-    struct carving second = superblock_carve(s, false);
+    struct carving second = superblock_carve(s, carve_some);
     EXPECT_EQ((uintptr_t)word_block(second.word), (uintptr_t)block_at(s, straddler));
     superblock_count_carving(s, second);
     EXPECT(superblock_is_block(s, block_at(s, straddler)));
