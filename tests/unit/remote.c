@@ -189,19 +189,18 @@ static void nothing_is_lost_between_threads(struct rng *rng, uint64_t blocks)
 
 /* ---- ARMED, once ---- */
 
-static _Atomic uint64_t gate_round, arrived;
+static pthread_barrier_t round_begins, round_ends; /* not yields: on a busy machine each of those is a time slice */
 static void *round_block[PUSHERS];
 
 static void *push_one_a_round(void *number)
 {
     size_t me = (size_t)(uintptr_t)number;
-    for (uint64_t round = 1;; round++) {
-        while (gate_round < round)
-            sched_yield();
+    for (;;) {
+        pthread_barrier_wait(&round_begins);
         if (round_block[me] == NULL)
             return NULL;
         consumed += remote_push(shared, round_block[me]);
-        arrived++;
+        pthread_barrier_wait(&round_ends);
     }
 }
 
@@ -210,16 +209,17 @@ static void armed_is_consumed_exactly_once(uint64_t rounds)
     shared = test_superblock_new(12);
     test_carve_all(shared);
     pthread_t thread[PUSHERS];
+    EXPECT_EQ(pthread_barrier_init(&round_begins, NULL, PUSHERS + 1), 0);
+    EXPECT_EQ(pthread_barrier_init(&round_ends, NULL, PUSHERS + 1), 0);
     for (size_t i = 0; i < PUSHERS; i++)
         EXPECT_EQ(pthread_create(&thread[i], NULL, push_one_a_round, (void *)i), 0);
-    for (uint64_t round = 1; round <= rounds; round++) {
-        consumed = arrived = 0;
+    for (uint64_t round = 0; round < rounds; round++) {
+        consumed = 0;
         for (size_t i = 0; i < PUSHERS; i++)
             round_block[i] = test_take(shared);
         EXPECT_EQ(remote_take(shared, true), 0);
-        gate_round = round;
-        while (arrived < PUSHERS)
-            sched_yield();
+        pthread_barrier_wait(&round_begins);
+        pthread_barrier_wait(&round_ends);
         EXPECT_EQ(consumed, 1);
         uint64_t chain = remote_take(shared, false);
         EXPECT_EQ(word_count(chain), PUSHERS);
@@ -227,7 +227,7 @@ static void armed_is_consumed_exactly_once(uint64_t rounds)
         EXPECT(superblock_check_list(shared, shared->word) == NULL);
     }
     memset(round_block, 0, sizeof round_block);
-    gate_round = rounds + 1;
+    pthread_barrier_wait(&round_begins);
     for (size_t i = 0; i < PUSHERS; i++)
         EXPECT_EQ(pthread_join(thread[i], NULL), 0);
     test_superblock_drop(shared);
