@@ -42,7 +42,7 @@ static void *pop_locked(struct heap *h, unsigned c)
 static void *take_locked(unsigned c)
 {
     struct heap *h = heap_here();
-    if (h == NULL)
+    if (h == NULL || (h = heap_follow(h)) == NULL)
         return NULL;
     lock_take(&h->lock);
     void *block;

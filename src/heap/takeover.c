@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Heaps of cids that went quiet.  A thread that is moved to another cpu changes its cid as soon as a second task shares
+ * Heaps of cids (in cpu mode, of cpus) that went quiet.  A thread that is moved to another cpu changes its cid as soon as a second task shares
  * the address space; its blocks then belong to a heap it no longer runs on, every free of them is remote, and what is
  * free in that heap is stranded.  Two remedies: exchange the two cids' heaps (the thread has its blocks back; two
  * stores and a fence), or take single superblocks.
@@ -126,8 +126,7 @@ struct heap *heap_follow(struct heap *h)
 {
     struct heap *last = last_heap;
     last_heap = h;
-    if (last == NULL || last == h || sync_mode != sync_rcs ||
-        superblocks_of(last) < superblocks_of(h) || !is_still(last))
+    if (last == NULL || last == h || superblocks_of(last) < superblocks_of(h) || !is_still(last))
         return h;
     exchange(h, last);
     return last_heap = heap_here();

@@ -4,9 +4,20 @@
  * another cid and brings its heap along.  Cids cannot be had at will, so the bindings are set by hand, as if another
  * thread had run there.
  */
+#include <sched.h>
+
 #include "inspect.h"
 #include "os/os.h"
 #include "unit.h"
+
+/* In cpu mode the slot is the cpu. */
+static void stay_on_this_cpu(void)
+{
+    cpu_set_t here;
+    CPU_ZERO(&here);
+    CPU_SET(sched_getcpu(), &here);
+    EXPECT_EQ(sched_setaffinity(0, sizeof here, &here), 0);
+}
 
 static unsigned far_slot = 40; /* a cid nobody here will ever run on; each test takes the next */
 
@@ -124,7 +135,7 @@ static void a_swept_superblock_is_not_lost(unsigned c)
     expect_heaps_sound();
 }
 
-/* ---- exchanges: only where sections are ---- */
+/* ---- exchanges ---- */
 
 static struct heap *bound_to_far_slot(void)
 {
@@ -273,18 +284,19 @@ int main(void)
 {
     unit_print_mode();
     unit_watchdog(60);
+    stay_on_this_cpu();
     a_quiet_heap_is_stolen_from(size_class_of(300));
     a_quiet_heap_is_stolen_from(size_class_of(25000));
     an_active_list_that_changes_is_no_quiet_heap(size_class_of(420));
     a_refill_steals_before_it_grows(size_class_of(960));
     a_refill_steals_before_it_grows(size_class_of(7000));
+    a_thread_brings_its_heap_along(size_class_of(640));
+    a_thread_brings_its_heap_along(size_class_of(9000));
     if (sync_mode == sync_rcs) {
         a_swept_superblock_is_not_lost(size_class_of(1500));
         quiet_heaps_are_exchanged();
         merging_shares_what_is_mostly_free(size_class_of(448));
         merging_shares_what_is_mostly_free(size_class_of(5000));
-        a_thread_brings_its_heap_along(size_class_of(640));
-        a_thread_brings_its_heap_along(size_class_of(9000));
         a_thread_that_only_frees_brings_its_heap_along(size_class_of(560));
     }
     return 0;
