@@ -39,10 +39,17 @@ static void *pop_locked(struct heap *h, unsigned c)
     return word_block(word);
 }
 
-static void *take_locked(unsigned c)
+/* The heap of where the thread runs, brought along if it was moved; NULL without memory. */
+static struct heap *own_heap(void)
 {
     struct heap *h = heap_here();
-    if (h == NULL || (h = heap_follow(h)) == NULL)
+    return h != NULL ? heap_follow(h) : NULL;
+}
+
+static void *take_locked(unsigned c)
+{
+    struct heap *h = own_heap();
+    if (h == NULL)
         return NULL;
     lock_take(&h->lock);
     void *block;
@@ -55,8 +62,8 @@ static void *take_locked(unsigned c)
 static void *take_by_section(unsigned c)
 {
     for (int i = 0; i < TRIES_MAX; i++) {
-        struct heap *h = heap_here();
-        if (h == NULL || (h = heap_follow(h)) == NULL)
+        struct heap *h = own_heap();
+        if (h == NULL)
             return NULL;
         lock_take(&h->lock);
         enum refill refill = heap_refill(h, c);
@@ -122,8 +129,8 @@ static void *take_fresh(unsigned c)
     void *block = NULL;
     if (!slow_enter())
         return NULL;
-    struct heap *h = heap_here();
-    if (h != NULL && (h = heap_follow(h)) != NULL) {
+    struct heap *h = own_heap();
+    if (h != NULL) {
         lock_take(&h->lock);
         block = heap_take_fresh(h, c);
         lock_release(&h->lock);
