@@ -48,11 +48,15 @@ static struct heap *own_heap(void)
 
 static void *take_locked(unsigned c)
 {
-    struct heap *h = own_heap();
+    struct heap *h = heap_here();
     if (h == NULL)
         return NULL;
     lock_take(&h->lock);
-    void *block;
+    void *block = pop_locked(h, c);
+    lock_release(&h->lock);
+    if (likely(block != NULL) || (h = own_heap()) == NULL)
+        return block;
+    lock_take(&h->lock);
     while ((block = pop_locked(h, c)) == NULL && heap_refill(h, c) != refill_exhausted)
         ;
     lock_release(&h->lock);

@@ -4,10 +4,10 @@
  * the system when it grows (Herrmann's bins and MMT's speculative bulk preallocation, carried from blocks to pages).
  *
  * Superblocks are taken one after the other from the front of one free stretch: the fresh end of the window, or a
- * large free span.  The prediction is that this goes on.  The reserve lies ahead of the front: its size starts at
- * one huge page, doubles when the program has caught up with it (a miss), halves when it was given back unused, is no
- * more than the program's pace asks for, and never more than an eighth of what is in use or 2 MiB.  Unused reserve is given back by the purge that gives
- * free spans back.
+ * large free span.  The prediction is that this goes on.  The reserve lies ahead of the front: its size starts at one
+ * huge page, doubles when the program has caught up with it (a miss), halves when it was given back unused, is no more
+ * than the program's pace asks for, and never more than an eighth of what is in use or 2 MiB.  Unused reserve is given
+ * back by the purge that gives free spans back.
  *
  * Making ready is touching (touch.h), which leaves a page's content alone: it may stop or be late at any moment.  The
  * reserve is zero, and its slices stay marked so.

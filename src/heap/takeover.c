@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Heaps of cids (in cpu mode, of cpus) that went quiet.  A thread that is moved to another cpu changes its cid as soon as a second task shares
- * the address space; its blocks then belong to a heap it no longer runs on, every free of them is remote, and what is
- * free in that heap is stranded.  Two remedies: exchange the two cids' heaps (the thread has its blocks back; two
- * stores and a fence), or take single superblocks.
+ * Heaps of cids (in cpu mode, of cpus) that went quiet.  A thread that is moved to another cpu changes its cid as soon
+ * as a second task shares the address space; its blocks then belong to a heap it no longer runs on, every free of them
+ * is remote, and what is free in that heap is stranded.  Two remedies: exchange the two cids' heaps (the thread has its
+ * blocks back; two stores and a fence), or take single superblocks.
  *
  * Whether a heap is quiet nobody can know for certain, and nobody has to: a heap taken from a thread that was running
  * after all costs that thread a restarted section and its locality.  Two guesses: a thread that finds itself on another
