@@ -103,11 +103,12 @@ static void warn(const char *entry, size_t name_length, const char *choices)
     line_flush(&line, 2);
 }
 
-/* The engines' (engines/), which may have us as the library below them: no mistakes, and none of ours. */
-static bool is_an_engines(const char *name)
+/* No mistakes, and none of ours: those of the engines (engines/), which may have us as the library below them, of the tool
+ * and of the tests. */
+static bool is_for_others(const char *name)
 {
     static const char *const names[] = {
-        "engine_backend", "engine_spins", "lfb", "mmt_design", "checks", "checks_options"};
+        "engine_backend", "engine_spins", "lfb", "mmt_design", "checks", "checks_options", "library", "test_seed"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (text_equal(name, names[i]))
             return true;
@@ -126,7 +127,7 @@ static void take_entry(const char *entry)
         return;
     enum option o = option_find(name);
     if (o == option_count) {
-        if (!is_an_engines(name))
+        if (!is_for_others(name))
             warn(entry, length, NULL);
         return;
     }

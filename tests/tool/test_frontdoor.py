@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import PASSING, ROOT
 from sutler_tool.preload import refusal
 
 DOOR = str(ROOT / "sutler")
@@ -45,6 +45,20 @@ def test_run_preloads_and_passes_arguments(good_library: Path) -> None:
         "a b",
     )
     assert done.stdout == f"{good_library}|a b|\n" and done.returncode == 0
+
+
+def test_run_refuses_what_is_no_malloc(tmp_path: Path) -> None:
+    (tmp_path / "libtext.so").write_text("not a library")
+    for path in (tmp_path / "libtext.so", Path("/proc/self/exe").resolve()):
+        done = door("run", "--library", str(path), "--", "/bin/true")
+        assert done.returncode == 2 and "no library with a malloc()" in done.stderr
+
+
+def test_run_finds_malloc_in_a_library_of_many_symbols(compile_library) -> None:
+    # More of a listing than a pipe holds, most of it behind malloc: whoever reads it only as far as that breaks the pipe.
+    many = "".join(f"void nothing_{number}(void) {{}}\n" for number in range(20000))
+    done = door("run", "--library", str(compile_library("many", PASSING % "" + many)), "--", "/bin/true")
+    assert done.returncode == 0, done.stderr
 
 
 def test_run_keeps_a_preload_that_is_there(good_library: Path, lying_library: Path) -> None:

@@ -273,7 +273,7 @@ def doctor(
 def stats(
     pid: int = typer.Argument(..., metavar="PID"),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
-    watch: float = typer.Option(0.0, "--watch", metavar="SECONDS", help="Go on, this often."),
+    watch: float = typer.Option(0.0, "--watch", min=0.0, metavar="SECONDS", help="Go on, this often."),
 ) -> None:
     """The heap of a running process, without stopping or asking it."""
     from .live import stats as run

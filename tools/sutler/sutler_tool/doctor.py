@@ -200,7 +200,7 @@ def process(pid: int) -> Iterator[Finding]:
         maps = (base / "maps").read_text()
         words = (base / "environ").read_bytes().split(b"\0")
     except PermissionError as error:
-        raise ToolError(f"process {pid} belongs to somebody else (try sudo)") from error
+        raise ToolError(f"process {pid} may not be looked into: be its user, or root with the right to trace it") from error
     name = read(f"/proc/{pid}/comm") or "?"
     settings = {key: value for key, _, value in (word.decode(errors="replace").partition("=") for word in words)}
     loaded = sorted({line.split()[-1] for line in maps.splitlines() if LIBRARY_WORD in line.rsplit("/", 1)[-1]})

@@ -150,7 +150,8 @@ def load(folder: Path) -> Results:
         with (folder / "runs.csv").open(newline="") as stream:
             rows = [row for row in csv.DictReader(stream) if _is_whole(row)]
     except (OSError, json.JSONDecodeError) as error:
-        raise ToolError(f"{folder} holds no benchmark results ({error})") from error
+        why = f"no {Path(error.filename).name}" if isinstance(error, FileNotFoundError) else str(error)
+        raise ToolError(f"{folder} holds no benchmark results ({why}); `sutler bench --out DIR` makes them") from error
     if not rows:
         raise ToolError(f"{folder / 'runs.csv'} holds no runs")
     groups: dict[tuple[str, str], list[Run]] = {}
