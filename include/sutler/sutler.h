@@ -4,9 +4,9 @@
  *
  * A program needs none of this: preloading or linking the library replaces malloc and its family (and the C++
  * operators) as they are declared in <stdlib.h> and <malloc.h>.  This header is for programs that want to ask or
- * steer the allocator.  Every function is safe to call from any thread, at any time after main() has begun; none may be
- * called from a signal handler.  A program that may run without the library declares the functions weak
- * (-DSUTLER_WEAK) and tests `sutler_is_active` for NULL.
+ * steer the allocator.  Every function is safe to call from any thread, at any time after main() has begun; none but
+ * sutler_manager_park() and sutler_manager_resume() may be called from a signal handler.  A program that may run
+ * without the library declares the functions weak (-DSUTLER_WEAK) and tests `sutler_is_active` for NULL.
  */
 #ifndef SUTLER_H
 #define SUTLER_H
@@ -41,7 +41,7 @@ SUTLER_API bool sutler_is_active(void);
 SUTLER_API int sutler_option_get(const char *name, char *value, size_t size);
 
 /* Sets option `name` for the rest of the process.  Returns 0; EINVAL for an unknown name or value; EPERM for an option
- * that is only read at start (those are marked so in docs/options.md). */
+ * that is only read at start (those not marked * in docs/options.md). */
 SUTLER_API int sutler_option_set(const char *name, const char *value);
 
 /* Returns every wholly free page the allocator holds to the system and reports how many bytes that was. */

@@ -44,12 +44,6 @@ static inline unsigned class_of_request(size_t size, size_t alignment)
 
 /* True once the heap can be used; the first caller initialises it.  False if there is no memory at all. */
 bool core_ready(void);
-/* Registers the fork handlers; libc must be up. */
-void fork_register(void);
-/* Sets up what tells a child made by _Fork or clone, without handlers, that it is one. */
-bool fork_watch(void);
-/* Called by every slow path: in such a child, makes the heap usable. */
-void fork_notice(void);
 
 /* Slow paths begin with entering: nothing may be held.  False if this thread was interrupted by a signal inside a
  * slow path and must not wait for locks: take emergency blocks, push frees remotely. */

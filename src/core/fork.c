@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "core/core.h"
+#include "core/fork.h"
 #include "heap/large.h"
 #include "heap/mapping_cache.h"
 #include "heap/span.h"
@@ -19,6 +20,7 @@
 /* On a page that reads as zero in a child. */
 enum { mark_new = 0, mark_known, mark_recovering };
 static _Atomic uint32_t *parent_mark;
+static uint32_t process; /* whose memory this is; 0: not known yet */
 
 /* Forks from signal handlers that interrupted a slow path, or a fork, of this thread: it may hold the very locks. */
 THREAD_LOCAL unsigned nested_forks;
@@ -71,6 +73,7 @@ static void in_child(void)
 {
     if (was_nested())
         return; /* its next slow path finds the mark wiped */
+    process = os_process_id();
     if (parent_mark != NULL)
         *parent_mark = mark_known;
     mapping_cache_recover();
@@ -91,6 +94,7 @@ bool fork_watch(void)
     if (mark == NULL)
         return false;
     *mark = mark_known;
+    process = os_process_id();
     if (os_wipe_on_fork((void *)mark, os_page_bytes))
         parent_mark = mark;
     return true;
@@ -101,6 +105,7 @@ static COLD void orphaned(void)
 {
     uint32_t seen = mark_new;
     if (atomic_compare_exchange_strong(parent_mark, &seen, mark_recovering)) {
+        process = os_process_id();
         heap_recover();
         manager_forget();
         atomic_store(parent_mark, mark_known);
@@ -114,4 +119,10 @@ void fork_notice(void)
 {
     if (parent_mark != NULL && unlikely(atomic_load_explicit(parent_mark, memory_order_acquire) != mark_known))
         orphaned();
+}
+
+bool fork_is_in_parents_memory(void)
+{
+    fork_notice();
+    return process != 0 && process != os_process_id();
 }

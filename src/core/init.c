@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "core/core.h"
+#include "core/fork.h"
 #include "heap/emergency.h"
 #include "manager/bell.h"
 #include "options/options.h"
@@ -32,6 +33,8 @@ bool slow_enter(void)
     in_slow_path = true;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     fork_notice();
+    if (unlikely(atomic_load_explicit(&emergency_is_low, memory_order_relaxed)))
+        emergency_add();
     return true;
 }
 

@@ -8,6 +8,21 @@
 #include "rcs/rcs.h"
 #include "stats/stats.h"
 
+/* "1234 (name)", the beginning of /proc/self/stat; without what JSON would take for its own. */
+static const char *process_name(char *text, size_t size)
+{
+    char *end = text;
+    os_read_file("/proc/self/stat", text, size);
+    for (char *at = text; *at != '\0'; at++) {
+        if (*at == ')')
+            end = at + 1;
+        else if (*at == '"' || *at == '\\' || (unsigned char)*at < ' ')
+            *at = '?';
+    }
+    *end = '\0';
+    return text;
+}
+
 void summary_write(int fd, bool json)
 {
     static const char *const mode_name[] = {[sync_rcs] = "rcs", [sync_cpu] = "cpu", [sync_thread] = "thread"};
@@ -22,7 +37,9 @@ void summary_write(int fd, bool json)
     core_ready();
     struct sutler_stats stats;
     snapshot_take(&stats);
+    char process[32];
     const struct stats_fact facts[] = {
+        {"process", process_name(process, sizeof process)},
         {"version", sutler_version()},
         {"sync", mode_name[sync_mode]},
         {"sync_reason", verdict_text[rcs_verdict]},

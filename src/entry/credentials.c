@@ -20,12 +20,32 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "core/fork.h"
 #include "manager/manager.h"
 #include "os/syscall.h"
 #include "sutler/sutler.h"
 
 extern const char manager_sees_credentials;
 const char manager_sees_credentials = 1;
+
+/* Returns whether the manager is parked now: a vfork child shares its parent's memory but not its credentials, and leaves
+ * the parent's manager alone. */
+static bool begin(void)
+{
+    if (fork_is_in_parents_memory())
+        return false;
+    manager_call_begins();
+    sutler_manager_park();
+    return true;
+}
+
+static void end(bool parked)
+{
+    if (!parked)
+        return;
+    sutler_manager_resume();
+    manager_call_ends();
+}
 
 /* Declares `name` as exported and calls the next definition with the manager parked.  That one is looked up at the
  * start:  these calls are made in signal handlers, where dlsym is not allowed. */
@@ -44,9 +64,9 @@ const char manager_sees_credentials = 1;
             errno = ENOSYS;                                                                                            \
             return -1;                                                                                                 \
         }                                                                                                              \
-        sutler_manager_park();                                                                                         \
+        bool parked = begin();                                                                                         \
         int result = next_##name arguments;                                                                            \
-        sutler_manager_resume();                                                                                       \
+        end(parked);                                                                                                   \
         return result;                                                                                                 \
     }
 
@@ -107,14 +127,11 @@ EXPORT int prctl(int operation, ...)
         errno = ENOSYS;
         return -1;
     }
-    bool park = concerns_all_threads(operation);
-    if (park)
-        sutler_manager_park();
+    bool parked = concerns_all_threads(operation) && begin();
     int result = next_prctl(operation, argument[0], argument[1], argument[2], argument[3]);
-    if (result == 0 && shuts_in(operation))
+    if (result == 0 && parked && shuts_in(operation))
         manager_forbid();
-    if (park)
-        sutler_manager_resume();
+    end(parked);
     return result;
 }
 
@@ -134,15 +151,11 @@ EXPORT long syscall(long number, ...)
     for (int i = 0; i < 6; i++)
         argument[i] = va_arg(list, long);
     va_end(list);
-    bool park = installs_filter(number, argument);
-    if (park)
-        sutler_manager_park();
+    bool parked = installs_filter(number, argument) && begin();
     long result = sys_call(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
-    if (park) {
-        if (result >= 0)
-            manager_forbid();
-        sutler_manager_resume();
-    }
+    if (parked && result >= 0)
+        manager_forbid();
+    end(parked);
     if (!sys_failed(result))
         return result;
     errno = (int)-result;

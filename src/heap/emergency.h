@@ -1,22 +1,29 @@
 /* SPDX-License-Identifier: MIT
  *
  * Blocks for signal handlers that interrupted the allocator's own slow path, where its locks may be held by the very
- * thread that asks.  A bump pointer over a small span, moved by compare-and-swap; when all its blocks are free it
- * starts over.  malloc in a signal handler is undefined behaviour that real programs rely on; this is for them.
+ * thread that asks.  A few small spans, each with a bump pointer moved by compare-and-swap; when all blocks of one are
+ * free it starts over.  Handlers cannot add a span: when the last one is half full, the next slow path of any thread
+ * does.  malloc in a signal handler is undefined behaviour that real programs rely on; this is for them.
  */
 #ifndef SUTLER_HEAP_EMERGENCY_H
 #define SUTLER_HEAP_EMERGENCY_H
 
+#include <stdatomic.h>
+
 #include "base/compiler.h"
 
-/* Sets the span aside (address space; its pages stay untouched).  False without memory. */
+/* Sets the first span aside (address space; its pages stay untouched).  False without memory. */
 bool emergency_start(void);
 
-/* NULL when the span is used up.  [signal] */
+extern _Atomic bool emergency_is_low;
+/* Sets another one aside.  By a slow path that finds emergency_is_low, holding no lock. */
+void emergency_add(void);
+
+/* NULL for more than a span, and when all are used up.  [signal] */
 void *emergency_take(size_t size, size_t alignment);
 /* False if `p` is not, or no longer, a block.  [signal] */
 bool emergency_give(void *p);
-/* Of a block; 0 if `p`, which lies in the span, is none. */
+/* Of a block; 0 if `p`, which lies in such a span, is none. */
 size_t emergency_bytes(const void *p);
 /* True if it was one, and nothing has been put over it since. */
 bool emergency_was_freed(const void *p);

@@ -42,8 +42,10 @@ void large_give_later(void *p)
     while (!atomic_compare_exchange_weak(&deferred, &head, p));
 }
 
-static void give_deferred(void)
+void large_give_deferred(void)
 {
+    if (likely(atomic_load_explicit(&deferred, memory_order_relaxed) == NULL))
+        return;
     void *next;
     for (void *p = atomic_exchange(&deferred, NULL); p != NULL; p = next) {
         next = *(void **)p;
@@ -57,8 +59,7 @@ static void give_deferred(void)
 void *large_take(size_t size, size_t alignment, bool *zero)
 {
     void *block = NULL;
-    if (unlikely(atomic_load_explicit(&deferred, memory_order_relaxed) != NULL))
-        give_deferred();
+    large_give_deferred();
     if (size < MAPPING_BYTES_MIN && alignment < MAPPING_BYTES_MIN) {
         block = span_block_take(size, alignment, zero);
         if (block == NULL) { /* what a manager has in its hands is free again after it, though it gave nothing back */
@@ -110,6 +111,7 @@ static void *span_block_resize(void *p, size_t size)
         if (!span_is_zero(first + (uint32_t)have, wanted - have))
             s->flags &= (uint8_t)~FLAG_FRESH;
     } else if (wanted < have) {
+        s->span_slices = wanted; /* first: the child of a fork in between loses the rest, and does not have it twice */
         span_give(first + (uint32_t)wanted, have - wanted);
     }
     atomic_fetch_add_explicit(&span_bytes, (wanted - have) << SLICE_SHIFT, memory_order_relaxed);

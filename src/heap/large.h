@@ -30,9 +30,11 @@ bool mapping_give(void *p);
 size_t large_span_bytes(const void *p);
 bool large_span_give(void *p);
 
-/* Frees a block of either kind later, from a signal handler that interrupted a slow path: the next large_take does
- * it. */
+/* Frees a block of either kind later, from a signal handler that interrupted a slow path: at the next large_take or
+ * purge. */
 void large_give_later(void *p);
+/* Does what was left for later.  Holding no lock. */
+void large_give_deferred(void);
 
 /* Resizes without copying: in place, or for mappings wherever the system puts it.  NULL if that cannot be done (the
  * block is as it was). */

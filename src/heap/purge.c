@@ -6,6 +6,7 @@
 #include "heap/huge.h"
 #include "heap/large.h"
 #include "heap/span.h"
+#include "heap/stale.h"
 #include "os/os.h"
 
 #define BATCH 32
@@ -77,11 +78,9 @@ static void add_units(struct batch *b, const struct superblock *s, uint64_t unit
 {
     size_t unit = superblock_unit_bytes(s);
     while (units != 0) {
-        unsigned first = low_bit(units);
-        uint64_t above = ~(units >> first);
-        unsigned run = above == 0 ? 64 - first : low_bit(above);
-        give_back_add(&b->pages, superblock_start(s) + first * unit, run * unit);
-        units &= ~bit_run(first, run);
+        uint64_t run = low_run(units);
+        give_back_add(&b->pages, superblock_start(s) + low_bit(run) * unit, (size_t)__builtin_popcountll(run) * unit);
+        units &= ~run;
     }
 }
 
@@ -158,9 +157,17 @@ static void add(struct batch *b, struct heap *h, struct superblock *s)
 static size_t purge_superblocks(enum purge_what what, bool *changed)
 {
     struct batch b = {0};
+    size_t stale_bytes = 0;
     for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
         struct superblock *s = descriptor_of_slice(slice);
-        if (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE) != slice_superblock || !is_wanted(s, what, changed))
+        if (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE) != slice_superblock)
+            continue;
+        if (is_stale(s)) {
+            finish(&b); /* nothing else is offline meanwhile */
+            stale_bytes += stale_purge(s, what, changed);
+            purge_let_others();
+        }
+        if (!is_wanted(s, what, changed))
             continue;
         struct heap *h = superblock_owner(s);
         if (h != NULL)
@@ -168,8 +175,8 @@ static size_t purge_superblocks(enum purge_what what, bool *changed)
     }
     finish(&b);
     *changed |= b.gave_spans;
-    span_note_purged(b.pages.bytes);
-    return b.pages.bytes;
+    span_note_purged(b.pages.bytes + stale_bytes);
+    return b.pages.bytes + stale_bytes;
 }
 
 size_t heap_purge(enum purge_what what, bool *changed)
@@ -177,6 +184,7 @@ size_t heap_purge(enum purge_what what, bool *changed)
     bool ignored;
     changed = changed == NULL ? &ignored : changed;
     *changed = false;
+    large_give_deferred();
     lock_take(&purge_lock);
     size_t bytes = purge_superblocks(what, changed) + span_purge(what, changed) +
                    mapping_purge(what == purge_everything, changed);

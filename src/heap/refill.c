@@ -80,7 +80,7 @@ static struct superblock *fresh(const struct heap *h, unsigned c)
     if (!span_take(use, size_class[c].slices, 1, &first))
         return NULL;
     struct superblock *s = superblock_format(first, c);
-    s->flags |= span_is_zero(first, size_class[c].slices) ? FLAG_FRESH : 0;
+    s->flags |= span_is_zero(first, size_class[c].slices) ? FLAG_FRESH : FLAG_STALE;
     return s;
 }
 

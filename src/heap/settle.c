@@ -94,8 +94,10 @@ static void release(struct heap *h, struct superblock *s)
     uint64_t word = superblock_word(s), armed = REMOTE_ARMED;
     if (word_count(word) != s->carved || !atomic_compare_exchange_strong(&s->x_remote, &armed, 0))
         return;
-    if (!give_up(h, s, word))
+    if (!give_up(h, s, word)) {
+        heap_post(h, s); /* it is not armed any more: somebody has to settle it again */
         return;
+    }
     const char *damage = superblock_check_list(s, word);
     if (damage != NULL)
         superblock_quarantine(s, "free", damage);

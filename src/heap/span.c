@@ -128,7 +128,7 @@ void span_give(uint32_t first, size_t slices)
     for (size_t i = 0; i < slices; i++) {
         struct superblock *s = descriptor_of_slice(first + (uint32_t)i);
         __atomic_store_n(&s->kind, slice_unknown, __ATOMIC_RELEASE);
-        s->flags = (uint8_t)((s->flags | FLAG_DIRTY) & ~FLAG_FRESH);
+        s->flags = (uint8_t)((s->flags | FLAG_DIRTY) & ~(FLAG_FRESH | FLAG_STALE));
     }
     lock_take(&span_lock);
     span_count.in_use_bytes -= slices << SLICE_SHIFT;

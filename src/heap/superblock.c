@@ -54,6 +54,7 @@ struct superblock *superblock_format(uint32_t first, unsigned class)
     s->class = (uint8_t)class;
     s->group = group_none;
     s->uncarved = all_units(s, unit_shift(s));
+    s->flags &= (uint8_t)~FLAG_AGED;
     for (unsigned i = 1; i < row->slices; i++) {
         struct superblock *tail = s + i;
         tail->next = first;
@@ -263,17 +264,19 @@ uint64_t superblock_uncarve(struct superblock *s, const char **damage)
     if (*damage != NULL || word == 0)
         return 0;
 
-    uint8_t free_block[BLOCKS_MAX] = {0};
+    uint64_t is_free[BLOCKS_MAX / 64] = {0};
     unsigned shift = unit_shift(s);
     char *start = superblock_start(s);
-    for (uint64_t at = word; at != 0; at = *link_of(word_block(at)))
-        free_block[superblock_block_number(s, (size_t)((char *)word_block(at) - start))] = 1;
+    for (uint64_t at = word; at != 0; at = *link_of(word_block(at))) {
+        unsigned i = superblock_block_number(s, (size_t)((char *)word_block(at) - start));
+        is_free[i / 64] |= 1ull << (i % 64);
+    }
 
     /* A unit that a live block touches stays. */
     uint64_t kept = 0;
     for (unsigned i = 0; i < s->blocks; i++) {
         uint64_t units = units_of_block(s, shift, i);
-        if ((units & s->uncarved) == 0 && !free_block[i])
+        if ((units & s->uncarved) == 0 && (is_free[i / 64] >> (i % 64) & 1) == 0)
             kept |= units;
     }
     uint64_t dropped = all_units(s, shift) & ~kept & ~s->uncarved;
@@ -288,7 +291,7 @@ uint64_t superblock_uncarve(struct superblock *s, const char **damage)
         if ((units_of_block(s, shift, i) & s->uncarved) != 0)
             continue;
         carved++;
-        if (free_block[i]) {
+        if ((is_free[i / 64] >> (i % 64) & 1) != 0) {
             char *block = start + (size_t)i * s->block_bytes;
             *link_of(block) = rebuilt;
             rebuilt = word_pack(block, word_count(rebuilt) + 1);

@@ -66,6 +66,9 @@ enum group {
 /* The first slice of a large block or superblock that was taken, all of it, from slices not dirty.  Blocks of such a
  * superblock that were never carved are zero but for their first word. */
 #define FLAG_FRESH 16u
+/* The first slice of a superblock that was taken from dirty slices: what of it is uncarved may hold pages all the same
+ * (stale.h).  Then FLAG_AGED: it was so at the last purge. */
+#define FLAG_STALE 32u
 
 /* In `seen`, which has no neighbours that other threads write without a lock. */
 #define SEEN_PURGED 1u /* the superblock was purged looking so */

@@ -46,6 +46,8 @@ static uint32_t starter;                /* thread that started it */
 static _Atomic uint64_t away_until_ns;
 static _Atomic bool stop;
 static _Atomic unsigned park_depth;
+static _Atomic unsigned calls; /* of park_depth, for the time of a call */
+THREAD_LOCAL unsigned own_calls;
 static _Atomic uint64_t cpu_us;
 static char *block; /* stack and thread block, kept for the next thread */
 
@@ -306,6 +308,26 @@ void manager_resume(void)
         continue;
 }
 
+void manager_call_begins(void)
+{
+    own_calls++;
+    atomic_fetch_add(&calls, 1);
+}
+
+void manager_call_ends(void)
+{
+    atomic_fetch_sub(&calls, 1);
+    own_calls--;
+}
+
+/* In a child, which has only the calling thread: the others will not come back to resume. */
+static void forget_calls(void)
+{
+    unsigned others = atomic_load(&calls) - own_calls, depth = atomic_load(&park_depth);
+    atomic_store(&park_depth, depth > others ? depth - others : 0);
+    atomic_store(&calls, own_calls);
+}
+
 void manager_forbid(void)
 {
     atomic_store(&manager_state, manager_forbidden);
@@ -347,6 +369,7 @@ void manager_forget(void)
     atomic_store(&notices, 0);
     atomic_store(&tid, 0);
     last_tid = 0;
+    forget_calls();
     uint32_t state = atomic_load(&manager_state);
     if (state != manager_forbidden)
         atomic_store(&manager_state, manager_absent);

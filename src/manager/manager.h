@@ -36,6 +36,9 @@ extern _Atomic uint32_t manager_state;
  * stops as soon as it can.  [signal] */
 void manager_park(bool may_wait);
 void manager_resume(void);
+/* Around a call for whose time the manager is parked: a child forked meanwhile by another thread is not in it.  [signal] */
+void manager_call_begins(void);
+void manager_call_ends(void);
 /* From now on there is none in this process.  The caller has it parked.  [signal] */
 void manager_forbid(void);
 

@@ -11,8 +11,7 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
-/* The beginning of a small file, NUL-terminated; "" if it cannot be read. */
-static const char *read_file(const char *path, char *text, size_t size)
+const char *os_read_file(const char *path, char *text, size_t size)
 {
     long fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0), length = 0;
     if (!sys_failed(fd)) {
@@ -119,7 +118,7 @@ static const char *path_of(const char *rows, const struct version *v)
 static void group_own(struct group *g, const struct version *v)
 {
     char text[PATH_MAX];
-    const char *path = path_of(read_file("/proc/self/cgroup", text, sizeof text), v);
+    const char *path = path_of(os_read_file("/proc/self/cgroup", text, sizeof text), v);
     g->length = 0;
     group_append(g, v->root);
     g->root_length = g->length;
@@ -141,7 +140,7 @@ static const char *group_read(struct group *g, const char *file, char *text, siz
 {
     size_t length = g->length;
     group_append(g, file);
-    read_file(g->path, text, size);
+    os_read_file(g->path, text, size);
     g->length = length;
     g->path[length] = '\0';
     return text;
@@ -179,7 +178,7 @@ static size_t groups_headroom(const struct version *v)
 size_t os_memory_headroom(void)
 {
     char text[256];
-    size_t kib = number(after_key(read_file("/proc/meminfo", text, sizeof text), "MemAvailable:"));
+    size_t kib = number(after_key(os_read_file("/proc/meminfo", text, sizeof text), "MemAvailable:"));
     size_t headroom = kib > SIZE_MAX >> 10 ? SIZE_MAX : kib << 10;
     headroom = min_size(headroom, groups_headroom(&version_2));
     return min_size(headroom, groups_headroom(&version_1));
@@ -193,7 +192,7 @@ unsigned os_memory_stall_percent(void)
     group_own(&g, &version_2);
     const char *line = after_key(group_read(&g, "/memory.pressure", text, sizeof text), "some avg10=");
     if (line == NULL)
-        line = after_key(read_file("/proc/pressure/memory", text, sizeof text), "some avg10=");
+        line = after_key(os_read_file("/proc/pressure/memory", text, sizeof text), "some avg10=");
     size_t percent = number(line);
     return percent == SIZE_MAX ? 0 : (unsigned)percent;
 }
@@ -264,8 +263,8 @@ bool os_cpus_are_busy(void)
     static size_t online; /* as it was at first */
     char text[4096];
     if (online == 0)
-        online = count_listed(read_file("/sys/devices/system/cpu/online", text, sizeof text));
+        online = count_listed(os_read_file("/sys/devices/system/cpu/online", text, sizeof text));
     /* "0.20 0.18 0.12 RUNNING/ALL LAST" */
-    size_t running = number(after_words(read_file("/proc/loadavg", text, sizeof text), 3));
+    size_t running = number(after_words(os_read_file("/proc/loadavg", text, sizeof text), 3));
     return online != 0 && running != SIZE_MAX && running > online;
 }

@@ -61,6 +61,9 @@ bool os_wipe_on_fork(void *address, size_t size);
 /* Whether a forked child has the range not at all, or a copy as usual; false where the system cannot change it. */
 bool os_keep_from_children(void *address, size_t size, bool keep);
 
+/* The beginning of a small file, NUL-terminated, in `text`, which is returned; "" if it cannot be read. */
+const char *os_read_file(const char *path, char *text, size_t size);
+
 /* Bytes the process may still use before a control group's limit, or the machine, is short of memory; SIZE_MAX if that
  * is not known.  And the cpu time its control groups allow it, in percent of one cpu. */
 size_t os_memory_headroom(void);
@@ -115,8 +118,9 @@ void os_yield(void);
 
 /* How many cpus a thread may run on; 0: the caller.  0 if there is no such thread in this process (any more). */
 unsigned os_cpus_allowed(uint32_t tid);
-/* The caller's thread id. */
+/* The caller's thread id, and its process's. */
 uint32_t os_thread_id(void);
+uint32_t os_process_id(void);
 
 /* A thread made by a raw clone: fills in what code of libc expects to find at its thread pointer; names it, gives it an
  * empty file descriptor table of its own (false if it cannot: it must not open files then) and has it work in no

@@ -66,8 +66,7 @@ void os_yield(void)
 
 static bool is_ours(uint32_t tid)
 {
-    long pid = sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-    return sys_call(SYS_tgkill, pid, (long)tid, 0, 0, 0, 0) == 0;
+    return sys_call(SYS_tgkill, (long)os_process_id(), (long)tid, 0, 0, 0, 0) == 0;
 }
 
 unsigned os_cpus_allowed(uint32_t tid)
@@ -166,12 +165,17 @@ uint32_t os_thread_id(void)
     return (uint32_t)sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
 }
 
+uint32_t os_process_id(void)
+{
+    return (uint32_t)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
 _Atomic uint32_t *os_leader_word(void)
 {
     _Atomic uint32_t *word = NULL;
     uint32_t own = os_thread_id();
-    if (own != (uint32_t)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0) ||
-        sys_failed(sys_call(SYS_prctl, PR_GET_TID_ADDRESS, (long)&word, 0, 0, 0, 0)) || word == NULL)
+    if (own != os_process_id() || sys_failed(sys_call(SYS_prctl, PR_GET_TID_ADDRESS, (long)&word, 0, 0, 0, 0)) ||
+        word == NULL)
         return NULL;
     return *word == own ? word : NULL;
 }

@@ -295,6 +295,50 @@ static void at_once(uint64_t seed)
     grow_and_agree(&rng);
 }
 
+/* A child forked while another thread is in one of the calls is not in it: it gets a manager. */
+static void *in_and_out(void *argument)
+{
+    while (!workers_stop)
+        CHECK(seteuid(geteuid()) == 0);
+    return argument;
+}
+
+static void forked_meanwhile(uint64_t seed)
+{
+    struct rng rng = {seed};
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, in_and_out, NULL) == 0);
+    for (int i = 0; i < 8; i++) {
+        int status;
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            test_watchdog(30);
+            manager_start(&rng);
+            _exit(0);
+        }
+        CHECK_MSG(waitpid(child, &status, 0) == child && status == 0, "child %d ended with status 0x%x", i, (unsigned)status);
+    }
+    workers_stop = true;
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
+/* What a vfork child gives up on its way to exec is its own; its parent's memory is not. */
+static void vfork_child_gives_up(uint64_t seed)
+{
+    struct rng rng = {seed};
+    int status;
+    pid_t child = vfork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        _exit(seteuid(geteuid()) == 0 ? 0 : 1);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0);
+    manager_start(&rng);
+}
+
 /* ---- the program's place in the file system ---- */
 
 /* Only outside can it be seen, by the parent: in the new root there is no /proc. */
@@ -469,6 +513,8 @@ int main(int argc, char **argv)
     static const struct manager_case cases[] = {
         {"among_threads", among_threads},
         {"at_once", at_once},
+        {"forked_meanwhile", forked_meanwhile},
+        {"vfork_child_gives_up", vfork_child_gives_up},
         {"chroot_after_start", chroot_after_start},
         {"chroot_before_start", chroot_before_start},
         {"leaves_directory", leaves_directory},

@@ -148,7 +148,7 @@ int main(int argc, char **argv)
     size_t mib = test_option(argc, argv, "--mib", 0);
     if (mib != 0)
         return program(test_option(argc, argv, "--seed", 1), mib);
-    test_watchdog(110);
+    test_watchdog((unsigned)test_option(argc, argv, "--seconds", 110));
     const char *library = getenv("TEST_LIBRARY");
     if (library == NULL)
         SKIP("TEST_LIBRARY names no library");

@@ -2,8 +2,8 @@
  *
  * The manager stops where it stands: because the system gives it no processor, because a debugger holds it, for ever.  The
  * program goes on inline.  Only a tracer can stop one thread, so the test is one: a program grows, frees and forks, its
- * blocks' content checked; the tracer stops the manager at random moments, watches the program go on, and lets it go
- * again; or, at the end of every run, never again, and the program runs to its end beside it.
+ * blocks' content checked; the tracer stops the manager at random moments, and where each of its system calls begins and
+ * ends, the steps of its jobs as they are seen from outside; watches the program go on, and lets it go again; or, at the end of every run, never again, and the program runs to its end beside it.
  *
  * What may make the program wait is a lock the manager holds at that moment: then the manager is let run for a fraction of a
  * millisecond at a time until it has let go.  For memory that must be rare (it works outside the locks); fork and
@@ -80,7 +80,8 @@ static void program(uint64_t seed)
 
 /* ---- the tracer ---- */
 
-static unsigned pauses, memory_waits, other_waits;
+static unsigned pauses, by_chance; /* of these, at a moment that was not chosen */
+static unsigned memory_waits, memory_waits_by_chance, other_waits;
 
 /* Waits for the manager to stop for us; false if the process has ended. */
 static bool wait_stop(pid_t manager)
@@ -113,6 +114,89 @@ static bool stop(pid_t manager)
     return ptrace(PTRACE_INTERRUPT, manager, NULL, NULL) == 0 && wait_stop(manager);
 }
 
+/* ---- steps ---- */
+
+#define STEPS_MOST 64
+
+static struct step {
+    long number; /* of the system call */
+    bool ends;   /* or begins */
+    unsigned held;
+} steps_seen[STEPS_MOST];
+static unsigned step_count;
+static long number_begun; /* what ends has no number of its own */
+
+static struct step *find_step(long number, bool ends)
+{
+    for (unsigned i = 0; i < step_count; i++)
+        if (steps_seen[i].number == number && steps_seen[i].ends == ends)
+            return &steps_seen[i];
+    return NULL;
+}
+
+/* The one the manager stands at; NULL if it does not stand at a system call. */
+static struct step *step_here(pid_t manager)
+{
+    struct __ptrace_syscall_info info;
+    if (ptrace(PTRACE_GET_SYSCALL_INFO, manager, (void *)sizeof info, &info) <= 0 ||
+        (info.op != PTRACE_SYSCALL_INFO_ENTRY && info.op != PTRACE_SYSCALL_INFO_EXIT))
+        return NULL;
+    bool ends = info.op == PTRACE_SYSCALL_INFO_EXIT;
+    if (!ends)
+        number_begun = (long)info.entry.nr;
+    struct step *seen = find_step(number_begun, ends);
+    if (seen != NULL)
+        return seen;
+    CHECK(step_count < STEPS_MOST);
+    steps_seen[step_count] = (struct step){number_begun, ends, 0};
+    return &steps_seen[step_count++];
+}
+
+static bool gives_back(long number)
+{
+    return number == SYS_madvise || number == SYS_process_madvise || number == SYS_munmap;
+}
+
+static bool is_idle(long number)
+{
+    return number == SYS_futex || number == SYS_restart_syscall || number == SYS_clock_gettime;
+}
+
+/* Goes on from step to step and stays at one where it was seldom held, every other time only at one that gives memory back,
+ * which are rare; or wherever it is after a while. */
+static bool stop_at_step(pid_t manager, struct rng *rng)
+{
+    bool rare = rng_below(rng, 2) == 0;
+    uint64_t end = now_ms() + 1000;
+    while (now_ms() < end) {
+        int status;
+        pid_t got;
+        if (ptrace(PTRACE_SYSCALL, manager, NULL, NULL) != 0)
+            return false;
+        while ((got = waitpid(manager, &status, __WALL | WNOHANG)) == 0 && now_ms() < end)
+            sleep_us(20);
+        if (got == 0)
+            return stop(manager); /* asleep */
+        if (got != manager || !WIFSTOPPED(status))
+            return false;
+        struct step *step = step_here(manager);
+        if (step != NULL && (rare ? gives_back(step->number) : !is_idle(step->number)) &&
+            rng_below(rng, step->held + 1) == 0) {
+            step->held++;
+            return true;
+        }
+    }
+    return true;
+}
+
+static unsigned times_held(long number, bool ends)
+{
+    const struct step *step = find_step(number, ends);
+    return step == NULL ? 0 : step->held;
+}
+
+/* ---- what the program does meanwhile ---- */
+
 static bool advances(uint64_t from, int milliseconds)
 {
     for (int i = 0; i < milliseconds && shared->progress <= from; i++)
@@ -121,16 +205,18 @@ static bool advances(uint64_t from, int milliseconds)
 }
 
 /* The manager is stopped; the program takes `more` steps or it is known why not. */
-static void expect_progress(pid_t manager, unsigned more)
+static void expect_progress(pid_t manager, bool is_by_chance, unsigned more)
 {
     for (unsigned i = 0; i < more; i++) {
         uint64_t from = shared->progress;
         if (advances(from, 400))
             continue;
-        if (shared->doing == doing_wait)
+        if (shared->doing == doing_wait) {
             other_waits++;
-        else
+        } else {
             memory_waits++;
+            memory_waits_by_chance += is_by_chance;
+        }
         for (int slices = 0; !advances(from, 2); slices++) {
             CHECK_MSG(slices < 5000, "the program does not go on, and it is no lock the manager lets go of");
             CHECK_MSG(ptrace(PTRACE_CONT, manager, NULL, NULL) == 0, "the program has ended");
@@ -175,7 +261,7 @@ static void run(struct rng *rng, unsigned rounds)
     while (shared->manager == 0)
         sleep_us(1000);
     pid_t manager = shared->manager;
-    if (ptrace(PTRACE_SEIZE, manager, NULL, NULL) != 0) {
+    if (ptrace(PTRACE_SEIZE, manager, NULL, (void *)PTRACE_O_TRACESYSGOOD) != 0) {
         kill(child, SIGKILL);
         SKIP("no thread may be traced here: errno %d", errno);
     }
@@ -183,9 +269,11 @@ static void run(struct rng *rng, unsigned rounds)
         sleep_us((unsigned)rng_below(rng, 20000));
         if (rng_below(rng, 4) != 0)
             wait_busy(manager, child);
-        CHECK_MSG(stop(manager), "the program has ended");
+        bool is_by_chance = i % 2 == 0;
+        CHECK_MSG(stop(manager) && (is_by_chance || stop_at_step(manager, rng)), "the program has ended");
         pauses++;
-        expect_progress(manager, 1 + (unsigned)rng_below(rng, 60));
+        by_chance += is_by_chance;
+        expect_progress(manager, is_by_chance, 1 + (unsigned)rng_below(rng, 60));
         if (i + 1 < rounds)
             CHECK(ptrace(PTRACE_CONT, manager, NULL, NULL) == 0);
     }
@@ -202,6 +290,16 @@ int main(int argc, char **argv)
     for (uint64_t i = 0; i < runs; i++)
         run(&rng, 1 + (unsigned)rng_below(&rng, rounds));
     test_say("%u pauses; memory was waited for in %u, fork and purge in %u\n", pauses, memory_waits, other_waits);
-    CHECK_MSG(memory_waits <= 2 + pauses / 14, "the manager holds locks the program needs for too much of its time");
+    for (unsigned i = 0; i < step_count; i++)
+        if (steps_seen[i].held > 0)
+            test_say("held %u times where system call %ld %s\n", steps_seen[i].held, steps_seen[i].number,
+                     steps_seen[i].ends ? "ends" : "begins");
+    const unsigned enough = 100; /* pauses, to have met the rare steps */
+    CHECK_MSG(pauses < enough || (times_held(SYS_madvise, false) + times_held(SYS_process_madvise, false) > 0 &&
+                                  times_held(SYS_madvise, true) + times_held(SYS_process_madvise, true) > 0 &&
+                                  times_held(SYS_mincore, false) > 0 && times_held(SYS_membarrier, true) > 0),
+              "it was never held at one of the steps that matter");
+    CHECK_MSG(memory_waits_by_chance <= 2 + by_chance / 14,
+              "the manager holds locks the program needs for too much of its time");
     return 0;
 }

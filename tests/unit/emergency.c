@@ -241,6 +241,27 @@ static void the_space_is_used_again(void)
     leave();
 }
 
+/* What handlers keep does not use the space up for ever: slow paths add to it. */
+static void what_is_kept_does_not_use_it_up(void)
+{
+    static char *kept[1500];
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+        interrupt_slow_path();
+        EXPECT_MSG((kept[i] = emergency_take(1000, 16)) != NULL, "no more after %zu KiB", i);
+        memset(kept[i], (int)i, 1000);
+        void *passing = emergency_take(10000, 16);
+        EXPECT(passing != NULL && is_emergency(passing));
+        emergency_give(passing);
+        leave();
+    }
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+        EXPECT(is_emergency(kept[i]) && malloc_usable_size(kept[i]) >= 1000);
+        for (size_t k = 0; k < 1000; k++)
+            EXPECT_EQ(kept[i][k], (char)i);
+        free(kept[i]);
+    }
+}
+
 /* Handlers of several threads at once. */
 static void *as_several_handlers(void *seed)
 {
@@ -297,6 +318,7 @@ int main(void)
     a_handler_reallocs();
     the_space_is_used_again();
     several_at_once();
+    what_is_kept_does_not_use_it_up();
     a_handler_reallocs_a_mapping();
     bad_frees_are_seen();
     shrinking_needs_no_memory();

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the rest of the library asks of fork.c.
+ */
+#ifndef SUTLER_CORE_FORK_H
+#define SUTLER_CORE_FORK_H
+
+#include "base/compiler.h"
+
+/* Registers the fork handlers; libc must be up. */
+void fork_register(void);
+/* Sets up what tells a child made by _Fork or clone, without handlers, that it is one. */
+bool fork_watch(void);
+/* Called by every slow path: in such a child, makes the heap usable. */
+void fork_notice(void);
+/* Whether the caller is a child that works on its parent's memory (vfork): nothing of the parent's is its to change. */
+bool fork_is_in_parents_memory(void);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/stale.h"
+
+#include "heap/heap.h"
+#include "heap/huge.h"
+#include "os/os.h"
+
+/* Given back while the heap's slow paths wait: some 20 us, if the system leaves us the processor. */
+#define PIECE_BYTES (256ul << 10)
+
+/* The lock of the heap that has `s`, taken; NULL if it is held and need not be waited for, or `s` is in somebody's hands,
+ * or not stale any more. */
+static struct heap *lock_owner(struct superblock *s, bool waits)
+{
+    struct heap *h = superblock_owner(s);
+    if (h == NULL)
+        return NULL;
+    if (waits)
+        lock_take(&h->lock);
+    else if (!lock_try(&h->lock))
+        return NULL;
+    if (s->kind == slice_superblock && superblock_owner(s) == h && is_stale(s))
+        return h;
+    lock_release(&h->lock);
+    return NULL;
+}
+
+/* The lowest run of units, of a piece at most. */
+static uint64_t piece_of(const struct superblock *s, uint64_t units)
+{
+    unsigned most = (unsigned)max_size(1, PIECE_BYTES / superblock_unit_bytes(s));
+    return low_run(units) & bit_run(low_bit(units), (unsigned)min_size(most, 64 - low_bit(units)));
+}
+
+static size_t give_back_units(const struct superblock *s, uint64_t run)
+{
+    size_t unit = superblock_unit_bytes(s), bytes = (size_t)__builtin_popcountll(run) * unit;
+    return os_purge(superblock_start(s) + low_bit(run) * unit, bytes) ? bytes : 0;
+}
+
+/* One piece of what is uncarved among *units, which loses what has been looked at.  Returns bytes given back. */
+static size_t purge_piece(struct superblock *s, bool waits, uint64_t *units)
+{
+    size_t bytes = 0;
+    struct heap *h = lock_owner(s, waits);
+    if (h == NULL) {
+        *units = 0; /* what is left is for another pass */
+        return 0;
+    }
+    *units &= s->uncarved;
+    if (*units != 0) {
+        uint64_t run = piece_of(s, *units);
+        bytes = give_back_units(s, run);
+        *units &= ~run;
+    }
+    if (*units == 0)
+        s->flags &= (uint8_t)~FLAG_STALE;
+    lock_release(&h->lock);
+    return bytes;
+}
+
+/* Content stays; so it need not be done under the lock. */
+static void split_huge_pages(const struct superblock *s)
+{
+    char *start = superblock_start(s), *end = start + size_class[s->class].slices * SLICE_BYTES;
+    for (char *at = start; at < end; at = (char *)align_up((uintptr_t)at + 1, HUGE_PAGE_BYTES))
+        huge_split(at);
+}
+
+/* Returns false if somebody has it or its heap is busy. */
+static bool mark(struct superblock *s)
+{
+    struct heap *h = lock_owner(s, false);
+    if (h == NULL)
+        return false;
+    s->flags |= FLAG_AGED;
+    lock_release(&h->lock);
+    return true;
+}
+
+size_t stale_purge(struct superblock *s, enum purge_what what, bool *changed)
+{
+    bool all = what == purge_everything;
+    if (!all && (s->flags & FLAG_AGED) == 0) {
+        *changed |= mark(s);
+        return 0;
+    }
+    split_huge_pages(s);
+    size_t bytes = 0;
+    for (uint64_t units = UINT64_MAX; units != 0;)
+        bytes += purge_piece(s, all, &units);
+    return bytes;
+}
