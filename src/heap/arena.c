@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/arena.h"
 
-#include "heap/filling.h"
-
 struct arena arena[2];
 struct span_counts span_count;
 
@@ -125,19 +123,12 @@ void arena_insert_merged(uint32_t first, size_t slices, bool aged)
     arena_insert(first, slices, aged);
 }
 
-static enum window_pages pages_for(const struct arena *a, size_t slices)
-{
-    if (a == &arena[span_dense])
-        return window_dense;
-    return filling_expected(slices << SLICE_SHIFT) ? window_filled : window_sparse;
-}
-
 bool arena_open(struct arena *a, size_t slices)
 {
     size_t have = a->fresh_end - a->fresh_first, count;
     uint32_t first;
     size_t missing = slices > have ? slices - have : 0;
-    if (!window_open(missing, pages_for(a, slices), &first, &count))
+    if (!window_open(missing, a == &arena[span_dense], &first, &count))
         return false;
     span_count.opened_bytes += count << SLICE_SHIFT;
     if (a == &arena[span_large])

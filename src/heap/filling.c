@@ -11,6 +11,11 @@
 
 static _Atomic bool fills;
 
+/* The last fresh block, NULL once it was freed.  Two threads may leave one's address and the other's length: a look at
+ * the wrong pages. */
+static _Atomic(const char *) last;
+static _Atomic size_t last_bytes;
+
 static bool is_there(const char *address)
 {
     void *page = (void *)align_down((uintptr_t)address, os_page_bytes);
@@ -18,19 +23,46 @@ static bool is_there(const char *address)
     return os_find_resident(page, os_page_bytes, &there) && there != 0;
 }
 
-/* Where the quarters end. */
+/* Looks where the quarters end. */
+static bool is_full(const char *block, size_t bytes, size_t slack)
+{
+    for (size_t i = LOOKS; i > 0; i--)
+        if (!is_there(block + bytes / LOOKS * i - slack))
+            return false;
+    return true;
+}
+
+static bool tells(size_t bytes)
+{
+    return bytes >= FILLING_BYTES_MIN && option_get(option_huge_pages) != huge_pages_off;
+}
+
+void filling_look_back(void)
+{
+    if (atomic_load_explicit(&fills, memory_order_relaxed))
+        return;
+    const char *block = atomic_exchange_explicit(&last, NULL, memory_order_relaxed);
+    if (block != NULL && is_full(block, atomic_load_explicit(&last_bytes, memory_order_relaxed), 1))
+        atomic_store_explicit(&fills, true, memory_order_relaxed);
+}
+
+void filling_note(const void *block, size_t bytes)
+{
+    if (!tells(bytes))
+        return;
+    atomic_store_explicit(&last_bytes, bytes, memory_order_relaxed);
+    atomic_store_explicit(&last, block, memory_order_relaxed);
+}
+
 void filling_look(const void *block, size_t bytes, size_t slack)
 {
-    if (bytes < HUGE_PAGE_BYTES || option_get(option_huge_pages) == huge_pages_off)
-        return;
-    bool is_full = true;
-    for (size_t i = LOOKS; i > 0 && is_full; i--)
-        is_full = is_there((const char *)block + bytes / LOOKS * i - slack);
-    atomic_store_explicit(&fills, is_full, memory_order_relaxed);
+    const char *seen = block;
+    atomic_compare_exchange_strong_explicit(&last, &seen, NULL, memory_order_relaxed, memory_order_relaxed);
+    if (tells(bytes))
+        atomic_store_explicit(&fills, is_full(block, bytes, slack), memory_order_relaxed);
 }
 
 bool filling_expected(size_t bytes)
 {
-    return bytes >= HUGE_PAGE_BYTES && atomic_load_explicit(&fills, memory_order_relaxed) &&
-           option_get(option_huge_pages) != huge_pages_off;
+    return tells(bytes) && atomic_load_explicit(&fills, memory_order_relaxed);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whether the program fills its large blocks.  Some do (buffers, vectors, matrices) and gain by huge pages; others
- * touch a few pages of each (sparse tables, arenas of other allocators) and would pay 2 MiB for every one.  So huge
- * pages are asked for a large block only after one was seen to be full: when it was freed, or had to grow.  The last
- * one seen counts.  (docs/decisions/0008-huge-pages-for-what-is-filled.md)
+ * Whether the program fills its large blocks.  Some do (buffers, vectors, matrices, arenas) and gain by huge pages;
+ * others touch a few pages of each (sparse tables, arenas of other allocators) and would pay 2 MiB for every one.  So
+ * huge pages are asked for a large block only after one was seen to be full: when it was freed, had to grow, or was
+ * followed by the next.  The last one seen counts, but for this: one not yet full when the next is taken says nothing,
+ * it may still be filled.  (docs/decisions/0008-huge-pages-for-what-is-filled.md)
  *
  * May be called from any thread.
  */
@@ -13,6 +14,15 @@
 #include <stddef.h>
 
 #include "base/compiler.h"
+
+/* Smaller blocks neither tell nor ask. */
+#define FILLING_BYTES_MIN ((size_t)1 << 20)
+
+/* A block is about to be taken: has the last one been filled? */
+void filling_look_back(void);
+
+/* This block was taken, and none of its pages are there. */
+void filling_note(const void *block, size_t bytes);
 
 /* Looks at a block none of whose pages were there when it was taken.  Up to `slack` bytes at its end the program may
  * not have asked for. */

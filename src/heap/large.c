@@ -5,6 +5,7 @@
 #include "heap/mapping.h"
 #include "heap/purge.h"
 #include "heap/span.h"
+#include "os/os.h"
 
 static _Atomic size_t span_blocks, span_bytes;
 
@@ -12,6 +13,14 @@ static _Atomic size_t span_blocks, span_bytes;
 static bool is_span(const void *p)
 {
     return window_contains(p) && descriptor_of(p)->kind == slice_large;
+}
+
+/* The rest of the last huge page is its neighbour's to come: cleared in one go, for both. */
+static void ask_for_huge_pages(uint32_t first, size_t slices)
+{
+    char *start = slice_address(first),
+         *end = (char *)align_up((uintptr_t)start + (slices << SLICE_SHIFT), HUGE_PAGE_BYTES);
+    os_advise_huge(start, (size_t)(end - start));
 }
 
 static void *span_block_take(size_t size, size_t alignment, bool *zero)
@@ -27,6 +36,8 @@ static void *span_block_take(size_t size, size_t alignment, bool *zero)
     __atomic_store_n(&s->kind, slice_large, __ATOMIC_RELEASE);
     atomic_fetch_add_explicit(&span_blocks, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&span_bytes, slices << SLICE_SHIFT, memory_order_relaxed);
+    if (*zero && filling_expected(size))
+        ask_for_huge_pages(first, slices);
     return slice_address(first);
 }
 
@@ -60,6 +71,8 @@ void *large_take(size_t size, size_t alignment, bool *zero)
 {
     void *block = NULL;
     large_give_deferred();
+    if (size >= FILLING_BYTES_MIN)
+        filling_look_back();
     if (size < MAPPING_BYTES_MIN && alignment < MAPPING_BYTES_MIN) {
         block = span_block_take(size, alignment, zero);
         if (block == NULL) { /* what a manager has in its hands is free again after it, though it gave nothing back */
@@ -74,6 +87,8 @@ void *large_take(size_t size, size_t alignment, bool *zero)
         heap_purge(purge_everything, NULL);
         block = span_block_take(size, alignment, zero);
     }
+    if (block != NULL && *zero)
+        filling_note(block, size);
     return block;
 }
 

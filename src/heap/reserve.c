@@ -5,6 +5,8 @@
 #include "os/os.h"
 
 #define TARGET_MIN ((size_t)HUGE_PAGE_SLICES)
+/* What lies further ahead has left the caches again when the program comes to it. */
+#define TARGET_MAX ((8ul << 20) >> SLICE_SHIFT)
 
 _Atomic uint32_t heap_demand = demand_none;
 
@@ -15,13 +17,14 @@ static struct {
     size_t target, ready;
     size_t expected; /* to be taken in the time the reserve has to last, if it is known */
     size_t provided, wasted, hit, miss;
-    unsigned node;
+    struct os_place demanded_at;
     uint64_t rest_until_ns; /* 0: not resting */
 } reserve = {.front = SLICE_NONE, .target = TARGET_MIN, .expected = SIZE_MAX};
 
 static size_t bound(void)
 {
-    return max_size(TARGET_MIN, min_size(reserve.expected, span_count.in_use_bytes >> SLICE_SHIFT >> 3));
+    size_t most = min_size(TARGET_MAX, span_count.in_use_bytes >> SLICE_SHIFT >> 3);
+    return max_size(TARGET_MIN, min_size(reserve.expected, most));
 }
 
 static size_t wanted(void)
@@ -50,6 +53,18 @@ void reserve_expect(size_t bytes)
     lock_release(&span_lock);
 }
 
+static void enlarge(void)
+{
+    reserve.target = min_size(reserve.target * 2, bound());
+}
+
+void reserve_hurry(void)
+{
+    lock_take(&span_lock);
+    enlarge();
+    lock_release(&span_lock);
+}
+
 void reserve_follow(const struct arena *a, uint32_t first, size_t slices, size_t have)
 {
     if (a != &arena[span_dense])
@@ -61,7 +76,7 @@ void reserve_follow(const struct arena *a, uint32_t first, size_t slices, size_t
         reserve.cursor = 0;
     reserve.front = first + (uint32_t)slices;
     if (reserve.ready * 2 < wanted() && demand_is_none() && !is_resting()) {
-        reserve.node = os_current_node();
+        reserve.demanded_at = os_current_place();
         demand_raise();
     }
 }
@@ -120,7 +135,7 @@ static void overtake(bool huge)
     uint32_t step = huge ? HUGE_PAGE_SLICES : 1;
     reserve.cursor = (uint32_t)align_up(reserve.front + 1ul, step);
     if (!is_first)
-        reserve.target = min_size(reserve.target * 2, bound());
+        enlarge();
 }
 
 /* Slices from `first` on, up to `stop`, that hold no pages yet. */
@@ -151,7 +166,8 @@ bool reserve_next(bool huge, struct reserve_piece *piece)
     if (slices > 0) {
         for (uint32_t i = 0; i < slices; i++)
             descriptor_of_slice(reserve.cursor + i)->flags |= FLAG_WARM;
-        *piece = (struct reserve_piece){slice_address(reserve.cursor), (size_t)slices << SLICE_SHIFT, reserve.node};
+        *piece =
+            (struct reserve_piece){slice_address(reserve.cursor), (size_t)slices << SLICE_SHIFT, reserve.demanded_at};
         reserve.cursor += slices;
         reserve.ready += slices;
         reserve.provided += slices;

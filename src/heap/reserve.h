@@ -6,8 +6,9 @@
  * Superblocks are taken one after the other from the front of one free stretch: the fresh end of the window, or a
  * large free span.  The prediction is that this goes on.  The reserve lies ahead of the front: its size starts at one
  * huge page, doubles when the program has caught up with it (a miss), halves when it was given back unused, is no more
- * than the program's pace asks for, and never more than an eighth of what is in use or 2 MiB.  Unused reserve is given
- * back by the purge that gives free spans back.
+ * than the program's pace asks for, never more than an eighth of what is in use or 2 MiB, and never more than 8 MiB:
+ * what is made ready just ahead of the program it finds in the caches.  Unused reserve is given back by the purge that
+ * gives free spans back.
  *
  * Making ready is touching (touch.h), which leaves a page's content alone: it may stop or be late at any moment.  The
  * reserve is zero, and its slices stay marked so.
@@ -19,6 +20,7 @@
 
 #include "heap/demand.h"
 #include "heap/span.h"
+#include "os/os.h"
 
 struct reserve_counts {
     size_t reserve_bytes; /* ready and not taken */
@@ -30,17 +32,19 @@ struct reserve_counts reserve_counts(void);
 
 /* The next piece to make ready, at most RESERVE_PIECE_MAX and not across a huge page's border; false if the reserve is
  * full or there is nothing to provide for.  `huge`: the last piece became a huge page.  It counts as part of the
- * reserve from here on.  `node` is the NUMA node of the thread that demands.  Call with no lock held. */
+ * reserve from here on.  `demanded_at` is where the thread that demands it ran.  Call with no lock held. */
 #define RESERVE_PIECE_MAX HUGE_PAGE_BYTES
 struct reserve_piece {
     void *address;
     size_t bytes;
-    unsigned node;
+    struct os_place demanded_at;
 };
 bool reserve_next(bool huge, struct reserve_piece *piece);
 
 /* The program is seen to take so many bytes in the time that the reserve has to last: more of it would lie idle. */
 void reserve_expect(size_t bytes);
+/* The program took what was just being made ready: it is to be kept more.  No lock held. */
+void reserve_hurry(void);
 /* No demand is raised until then: nobody could serve it, and telling the manager costs the program a wake each time. */
 void reserve_rest(uint64_t until_ns);
 

@@ -8,7 +8,7 @@
 #include "os/os.h"
 
 #define SPAN_DIRTY_FLOOR (64ul << 20)
-#define SPAN_PURGE_MIN (2ul << 20 >> SLICE_SHIFT)
+#define SPAN_PURGE_MIN   (2ul << 20 >> SLICE_SHIFT)
 
 struct lock span_lock = LOCK_FREE;
 
@@ -76,6 +76,8 @@ bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *
     if (!take(use, slices, align_slices, first))
         return false;
     uint32_t touched = *first;
+    if (unlikely(touch_is_beside(touched, slices)))
+        reserve_hurry();
     if (unlikely(touch_lasts(touched, slices)) && take(use, slices, align_slices, first))
         span_give(touched, slices);
     touch_await(*first, slices);

@@ -39,9 +39,15 @@ static bool is_touched(uint32_t first, size_t slices)
     return page - (uintptr_t)slice_address(first) < slices << SLICE_SHIFT;
 }
 
+bool touch_is_beside(uint32_t first, size_t slices)
+{
+    uint32_t start = (uint32_t)align_down(first, HUGE_PAGE_SLICES);
+    return is_touched(start, first + slices - start);
+}
+
 bool touch_lasts(uint32_t first, size_t slices)
 {
-    const int patience = 64; /* pauses: what a page takes */
+    const int patience = 64;                   /* pauses: what a page takes */
     atomic_thread_fence(memory_order_seq_cst); /* the flags are written before the look: partner of touch_if_free */
     for (int i = 0; i < patience && is_touched(first, slices); i++)
         cpu_relax();

@@ -27,6 +27,10 @@ enum touched touch_piece(const struct reserve_piece *piece);
  * it should.  No lock held. */
 bool touch_lasts(uint32_t first, size_t slices);
 
+/* Of the same slices: whether the huge page they begin in is being touched, or a page of them: the program has all but
+ * caught up with the manager, and may clear the page once more. */
+bool touch_is_beside(uint32_t first, size_t slices);
+
 /* For who cannot do without these slices: waits. */
 void touch_await(uint32_t first, size_t slices);
 

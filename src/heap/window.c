@@ -9,20 +9,21 @@
 
 /* One slice of descriptors describes 64 MiB of window.  The array lies below the window and grows by such units. */
 #define DESCRIPTOR_UNIT SLICE_BYTES
-#define UNIT_SLICES (DESCRIPTOR_UNIT >> DESCRIPTOR_SHIFT)
+#define UNIT_SLICES     (DESCRIPTOR_UNIT >> DESCRIPTOR_SHIFT)
 
-#define STEP_SLICES_MIN 16ul          /* 1 MiB */
-#define STEP_SLICES_MAX 1024ul        /* 64 MiB */
-#define HOLE_SLICES 1024ul            /* how far to skip when something is in the way */
-/* With huge_pages=auto they are asked for from this size on: a small heap would pay more memory than it gains time. */
-#define HUGE_START_SLICES (16ul << 20 >> SLICE_SHIFT)
+#define STEP_SLICES_MIN 16ul   /* 1 MiB */
+#define STEP_SLICES_MAX 1024ul /* 64 MiB */
+#define HOLE_SLICES     1024ul /* how far to skip when something is in the way */
+/* With huge_pages=auto they are asked for once so much is open, and as much resident: a small process would pay more
+ * memory than it gains time, and one with a few blocks of many sizes has opened much more than it touches. */
+#define HUGE_START_BYTES (8ul << 20)
 
 static size_t huge_from = SLICE_END;
 static size_t limit = WINDOW_SLICES_MAX; /* fewer where the address space is small */
-static size_t top;                /* slices of window up to the highest opened one */
-static size_t described;          /* slices that have a descriptor mapped */
-static size_t opened;             /* slices opened, without holes */
-static _Atomic size_t top_bytes;  /* top, for lookups without a lock */
+static size_t top;                       /* slices of window up to the highest opened one */
+static size_t described;                 /* slices that have a descriptor mapped */
+static size_t opened;                    /* slices opened, without holes */
+static _Atomic size_t top_bytes;         /* top, for lookups without a lock */
 
 /* Stretches of slices that are never used because their descriptors would lie where somebody else's mapping is.  Almost
  * always none.  A stretch is entered while it is still above `top`, and does not change once it is below. */
@@ -82,6 +83,16 @@ static int describe(size_t slices)
     return 0;
 }
 
+/* Written before they are read: else each page of descriptors would be the system's page of zeros first, and exchanged
+ * at the first write, with an interrupt to every processor the program runs on. */
+static void touch_descriptors(size_t first, size_t count)
+{
+    uintptr_t start = (uintptr_t)hot.descriptors + (first << DESCRIPTOR_SHIFT),
+              end = start + (count << DESCRIPTOR_SHIFT);
+    for (uintptr_t page = align_down(start, os_page_bytes); page < end; page += os_page_bytes)
+        os_touch((void *)page);
+}
+
 /* The next unit of descriptors cannot be mapped: its slices will not be used.  False if there are too many such
  * places. */
 static bool leave_gap(void)
@@ -118,19 +129,22 @@ bool window_start(void)
 }
 
 /* How much to open when `slices` are wanted: an eighth of what there is, within bounds, ending on the boundary of a
- * huge page so that the next step can use them from its start.  What is filled, another time, may not be. */
-static size_t step_for(size_t slices, enum window_pages pages)
+ * huge page so that the next step can use them from its start. */
+static size_t step_for(size_t slices)
 {
-    size_t step = pages == window_filled ? 0 : max_size(STEP_SLICES_MIN, min_size(top / 8, STEP_SLICES_MAX));
+    size_t step = max_size(STEP_SLICES_MIN, min_size(top / 8, STEP_SLICES_MAX));
     size_t end = top + max_size(slices, step);
     return align_up(end, end < HUGE_PAGE_SLICES ? STEP_SLICES_MIN : HUGE_PAGE_SLICES) - top;
 }
 
-static bool wants_huge_pages(enum window_pages pages)
+/* Who was started by a large process counts as large himself: the system's peak goes on over exec. */
+static bool is_time_for_huge_pages(void)
 {
     unsigned choice = option_get(option_huge_pages);
-    bool is_time = choice == huge_pages_on || top >= HUGE_START_SLICES;
-    return choice != huge_pages_off && (pages == window_filled || (pages == window_dense && is_time));
+    if (choice != huge_pages_auto)
+        return choice == huge_pages_on;
+    return huge_from != SLICE_END ||
+           (top << SLICE_SHIFT >= HUGE_START_BYTES && os_resident_peak_bytes() >= HUGE_START_BYTES);
 }
 
 uint32_t window_huge_from(void)
@@ -138,9 +152,9 @@ uint32_t window_huge_from(void)
     return (uint32_t)huge_from;
 }
 
-bool window_open(size_t slices, enum window_pages pages, uint32_t *first, size_t *count)
+bool window_open(size_t slices, bool is_dense, uint32_t *first, size_t *count)
 {
-    size_t want = step_for(slices, pages), at = top;
+    size_t want = step_for(slices), at = top;
     for (;;) {
         if (at + want > limit)
             return false;
@@ -163,11 +177,11 @@ bool window_open(size_t slices, enum window_pages pages, uint32_t *first, size_t
             return false;
     }
     top = at;
-    if (wants_huge_pages(pages)) {
-        if (pages == window_dense)
-            huge_from = min_size(huge_from, top);
+    if (is_dense && is_time_for_huge_pages()) {
+        huge_from = min_size(huge_from, top);
         os_advise_huge((char *)hot.window_base + (top << SLICE_SHIFT), want << SLICE_SHIFT);
     }
+    touch_descriptors(top, want);
     *first = (uint32_t)top;
     *count = want;
     top += want;

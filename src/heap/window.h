@@ -29,16 +29,10 @@ struct superblock;
 /* Chooses the address.  Returns false if there is no address space at all.  Called once. */
 bool window_start(void);
 
-/* What the program is expected to touch of a stretch, and whether huge pages are asked for. */
-enum window_pages {
-    window_sparse, /* perhaps little: no */
-    window_dense,  /* everything in time: once the window has grown */
-    window_filled, /* everything at once: yes */
-};
-
 /* Opens at least `slices` more slices directly at the top; *first is the first new slice's number, *count how many were
- * opened.  A new stretch need not follow the last.  Returns false without memory.  Caller holds the span lock. */
-bool window_open(size_t slices, enum window_pages pages, uint32_t *first, size_t *count);
+ * opened.  A new stretch need not follow the last.  If it `is_dense`, all of it to be touched in time, huge pages are
+ * asked for once the window has grown.  Returns false without memory.  Caller holds the span lock. */
+bool window_open(size_t slices, bool is_dense, uint32_t *first, size_t *count);
 
 /* Lets free's fast path look descriptors up: rcs mode. */
 void window_serve_fast_path(void);

@@ -6,9 +6,7 @@
  *
  * It stops where it would harm: when the memory left to the process is short (making ready near a limit would call the
  * system's killer), and for a while when no core is spare: its own thread had to wait for one, or more tasks want to
- * run than there are (the system would move the program's threads about to make room for it).  And where it would not
- * help: a program that fills huge pages as fast as a few are cleared finds what it cleared itself in its own cache, and
- * what the manager cleared in another.
+ * run than there are (the system would move the program's threads about to make room for it).
  */
 #include "heap/purge.h"
 #include "heap/touch.h"
@@ -17,7 +15,15 @@
 #include "os/lock.h"
 #include "os/os.h"
 
-#define HEADROOM_CHECK_BYTES (16ul << 20)
+/* What the limits leave is taken for granted until so many bytes were made ready, or until the whole machine could have
+ * filled that part of it: a look reads up to twenty files, and takes as long as clearing a huge page or two. */
+#define HEADROOM_PART  16u
+#define FILLED_PER_NS  16u
+#define GRANTED_NS_MAX 100000000ull
+/* Between two moves off the program's cpu. */
+#define MOVE_NS 10000000ull
+/* Between two looks whether a processor is to spare. */
+#define SPARE_LOOK_NS 1000000ull
 /* The time a reserve has to last: the manager may be resting, asleep, or waiting for a processor. */
 #define LEAD_NS 100000000ull
 /* How long nothing is made ready, nor asked for, after it did harm or would: longer each time in a row. */
@@ -27,27 +33,27 @@
 static bool is_huge = true; /* the last piece became a huge page; or there was none yet */
 #define NODE_NONE UINT32_MAX
 static unsigned preferred_node;
-static bool follows; /* the program has not said where its memory shall lie */
-static size_t unchecked_bytes = HEADROOM_CHECK_BYTES;
-static bool has_room;
+static uint64_t moved_ns;    /* off the program's cpu */
+static bool follows;         /* the program has not said where its memory shall lie */
+static size_t granted_bytes; /* of what the limits leave, and until when */
+static uint64_t granted_until_ns;
 static uint64_t rest_until_ns, rest_ns = REST_NS_MIN;
 static uint64_t measured_ns; /* when the program's pace was last measured, and what it had taken by then */
 static size_t measured_bytes;
-static bool outruns; /* and whether it was too fast then */
-static uint64_t none_seen_ns; /* when, at the last look, no processor was to spare; 0: one was */
-static uint64_t clearing_ns; /* what a huge page takes; 0: not known */
+static uint64_t spare_look_ns; /* the last look whether a processor was to spare */
+static bool none_seen;         /* and whether none was */
 
-/* Whether the limits leave room; asked anew every few pieces. */
-static bool room_left(size_t bytes)
+/* Whether the limits leave room for one more piece. */
+static bool has_room(uint64_t now_ns)
 {
-    unchecked_bytes += bytes;
-    if (unchecked_bytes >= HEADROOM_CHECK_BYTES) {
-        unchecked_bytes = 0;
-        has_room = os_memory_headroom() > MEMORY_HEADROOM_MIN;
-        if (!has_room)
+    if (granted_bytes < RESERVE_PIECE_MAX || now_ns >= granted_until_ns || atomic_load(&memory_is_short)) {
+        size_t headroom = os_memory_headroom(), spare = headroom - min_size(headroom, MEMORY_HEADROOM_MIN);
+        granted_bytes = spare == 0 ? 0 : max_size(RESERVE_PIECE_MAX, spare / HEADROOM_PART);
+        granted_until_ns = now_ns + min_size(spare / HEADROOM_PART / FILLED_PER_NS, GRANTED_NS_MAX);
+        if (spare == 0)
             atomic_store(&memory_is_short, true); /* until the pressure job finds otherwise */
     }
-    return has_room;
+    return granted_bytes > 0;
 }
 
 void provision_start(void)
@@ -57,12 +63,17 @@ void provision_start(void)
 }
 
 /* Pages go to the node of the thread that will use them; or as numactl or the program says: the manager's thread has
- * that policy from the thread that made it. */
-static void settle_on(unsigned node)
+ * that policy from the thread that made it.  And it does not stay on that thread's cpu: woken there, it is left there
+ * by a system that finds the others busy on the average, and the program is interrupted for every piece. */
+static void settle_beside(struct os_place place)
 {
-    if (follows && node != preferred_node)
-        os_prefer_node(node);
-    preferred_node = node;
+    if (follows && place.node != preferred_node)
+        os_prefer_node(place.node);
+    preferred_node = place.node;
+    if (place.cpu != OS_CPU_UNKNOWN && place.cpu == os_current_place().cpu && os_now_ns() - moved_ns >= MOVE_NS) {
+        os_leave_cpu(place.cpu);
+        moved_ns = os_now_ns();
+    }
 }
 
 static bool provide_piece(void)
@@ -70,17 +81,12 @@ static bool provide_piece(void)
     struct reserve_piece piece;
     if (!reserve_next(is_huge, &piece))
         return false;
-    settle_on(piece.node);
-    uint64_t start_ns = os_now_ns();
+    granted_bytes -= piece.bytes;
+    settle_beside(piece.demanded_at);
     enum touched touched = touch_piece(&piece);
     if (touched != touched_taken)
         is_huge = touched == touched_huge;
-    if (touched == touched_huge) {
-        /* The least of late: it may have been interrupted. */
-        uint64_t took_ns = os_now_ns() - start_ns;
-        clearing_ns = clearing_ns == 0 ? took_ns : min_size(took_ns, clearing_ns + clearing_ns / 8);
-    }
-    return room_left(piece.bytes);
+    return true;
 }
 
 /* Returns false: until then there is nothing to run for. */
@@ -92,7 +98,6 @@ static bool rest(uint64_t now_ns)
     return false;
 }
 
-/* The program outruns if it takes huge pages in less than three times the time it takes to clear one. */
 static void measure_pace(uint64_t now_ns)
 {
     const uint64_t shortest_ns = 1000000;
@@ -101,10 +106,8 @@ static void measure_pace(uint64_t now_ns)
     uint64_t past_ns = now_ns - measured_ns;
     if (past_ns < shortest_ns)
         return;
-    if (measured_ns != 0) {
-        outruns = bytes / RESERVE_PIECE_MAX * clearing_ns * 3 > past_ns;
+    if (measured_ns != 0)
         reserve_expect(bytes * (LEAD_NS / 1000) / (past_ns / 1000));
-    }
     measured_ns = now_ns;
     measured_bytes = taken_bytes;
 }
@@ -112,10 +115,13 @@ static void measure_pace(uint64_t now_ns)
 /* True if no processor is to spare, and none was at the last look: some other task may always want one for a moment. */
 static bool is_in_the_way(uint64_t now_ns)
 {
-    bool none_was = none_seen_ns != 0 && now_ns - none_seen_ns < 2 * REST_NS_MAX;
-    bool none_is = place_is_taken();
-    none_seen_ns = none_is ? now_ns : 0;
-    return none_was && none_is;
+    uint64_t since_ns = now_ns - spare_look_ns;
+    if (since_ns < SPARE_LOOK_NS)
+        return false;
+    bool none_was = none_seen && since_ns < 2 * REST_NS_MAX;
+    none_seen = place_is_taken();
+    spare_look_ns = now_ns;
+    return none_was && none_seen;
 }
 
 bool provision_run(uint64_t budget_ns)
@@ -124,10 +130,10 @@ bool provision_run(uint64_t budget_ns)
     if (now_ns < rest_until_ns)
         return false;
     measure_pace(now_ns);
-    if (!room_left(HEADROOM_CHECK_BYTES) || is_in_the_way(now_ns))
+    if (!has_room(now_ns) || is_in_the_way(now_ns))
         return rest(now_ns);
-    bool more = true;
-    while (more && now_ns - start_ns < budget_ns) {
+    bool more;
+    do {
         lock_take(&purge_lock);
         more = provide_piece();
         bool wanted = lock_is_contended(&purge_lock);
@@ -135,9 +141,7 @@ bool provision_run(uint64_t budget_ns)
         now_ns = os_now_ns();
         if (wanted)
             break;
-        if (is_huge && outruns)
-            return rest(now_ns);
-    }
+    } while (more && now_ns - start_ns < budget_ns && has_room(now_ns));
     /* Half of the time somewhere else than on a processor: none is spare. */
     const uint64_t noticeable_ns = 1000000;
     uint64_t used_ns = (os_thread_cpu_us() - start_cpu_us) * 1000;

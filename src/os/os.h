@@ -109,8 +109,16 @@ unsigned os_cpu_limit(void);
 /* Cpu the caller runs on at this moment; 0 if the system does not tell. */
 unsigned os_current_cpu(void);
 
-/* NUMA node the caller runs on; where the calling thread's new pages shall lie; and whether nobody has said so yet. */
-unsigned os_current_node(void);
+/* Where the caller runs at this moment; known to threads without libc's data as well. */
+#define OS_CPU_UNKNOWN UINT32_MAX
+struct os_place {
+    unsigned cpu, node;
+};
+struct os_place os_current_place(void);
+/* Moves the caller to another cpu it may run on, if there is one.  Where it may run stays as it is. */
+void os_leave_cpu(unsigned cpu);
+
+/* The NUMA node where the calling thread's new pages shall lie; and whether nobody has said so yet. */
 bool os_has_default_memory_policy(void);
 void os_prefer_node(unsigned node);
 

@@ -231,10 +231,25 @@ unsigned os_current_cpu(void)
     return cpu < 0 ? 0 : (unsigned)cpu;
 }
 
-unsigned os_current_node(void)
+struct os_place os_current_place(void)
 {
-    unsigned node = 0;
-    return sys_failed(sys_call(SYS_getcpu, 0, (long)&node, 0, 0, 0, 0)) ? 0 : node;
+    struct os_place here;
+    bool failed = sys_failed(sys_call(SYS_getcpu, (long)&here.cpu, (long)&here.node, 0, 0, 0, 0));
+    return failed ? (struct os_place){OS_CPU_UNKNOWN, 0} : here;
+}
+
+/* Narrowed and widened again.  Should somebody else change the mask in these microseconds, that is lost. */
+void os_leave_cpu(unsigned cpu)
+{
+    unsigned long mask[128] = {0}, bit = 1ul << cpu % 64;
+    long bytes = sys_call(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
+    if (sys_failed(bytes) || cpu / 64 >= ARRAY_LEN(mask) || (mask[cpu / 64] & bit) == 0)
+        return;
+    mask[cpu / 64] &= ~bit;
+    if (sys_failed(sys_call(SYS_sched_setaffinity, 0, bytes, (long)mask, 0, 0, 0)))
+        return; /* there is no other */
+    mask[cpu / 64] |= bit;
+    sys_call(SYS_sched_setaffinity, 0, bytes, (long)mask, 0, 0, 0);
 }
 
 bool os_has_default_memory_policy(void)
@@ -255,8 +270,7 @@ void os_prefer_node(unsigned node)
 
 bool os_rseq_fence_register(void)
 {
-    return !sys_failed(
-        sys_call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0, 0, 0, 0));
+    return !sys_failed(sys_call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0, 0, 0, 0));
 }
 
 bool os_rseq_fence(void)

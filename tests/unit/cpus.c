@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * heap_of_cid has a slot for every cid there can be, or no section may be run: it reads the table unchecked.  How many
- * cpus there can be is asked of the system in two ways; either may be refused, and the answer may be more than the table
- * holds.  The linker wraps the question: "unknown" and "many" run the whole library with such an answer.
+ * cpus there can be is asked of the system in two ways; either may be refused, and the answer may be more than the
+ * table holds.  The linker wraps the question: "unknown" and "many" run the whole library with such an answer.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -54,6 +55,30 @@ static unsigned limit_without(int first, int second)
     return limit;
 }
 
+static void a_cpu_is_left(void)
+{
+    cpu_set_t all, before, after;
+    EXPECT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+    unsigned cpu = os_current_place().cpu;
+    EXPECT(cpu != OS_CPU_UNKNOWN);
+    os_leave_cpu(cpu);
+    EXPECT(CPU_COUNT(&all) == 1 || os_current_place().cpu != cpu);
+    EXPECT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
+    EXPECT(CPU_EQUAL(&all, &after));
+    os_leave_cpu(100000); /* nobody is there */
+    /* The only one is not left. */
+    cpu = os_current_place().cpu;
+    CPU_ZERO(&before);
+    CPU_SET(cpu, &before);
+    EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+    cpu = os_current_place().cpu;
+    os_leave_cpu(cpu);
+    EXPECT_EQ(os_current_place().cpu, cpu);
+    EXPECT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
+    EXPECT(CPU_EQUAL(&before, &after));
+    EXPECT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+}
+
 int main(void)
 {
     unit_print_mode();
@@ -77,5 +102,6 @@ int main(void)
     unsigned from_list = limit_without(SYS_sched_getaffinity, SYS_sched_getaffinity);
     EXPECT(from_list >= (unsigned)sysconf(_SC_NPROCESSORS_CONF) && from_list <= limit);
     EXPECT_EQ(limit_without(SYS_sched_getaffinity, SYS_openat), 0);
+    a_cpu_is_left();
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Huge pages are asked for a large block if the last one looked at was full: one that was freed, or grew.
+ * Huge pages are asked for a large block if the last one looked at was full: one that was freed, grew, or was followed.
  */
 #include "heap/filling.h"
 
@@ -10,7 +10,7 @@
 #include "os/os.h"
 #include "unit.h"
 
-#define SPAN ((size_t)6 << 20)
+#define SPAN    ((size_t)6 << 20)
 #define MAPPING ((size_t)24 << 20)
 
 static size_t advised;
@@ -74,7 +74,7 @@ static void the_last_one_counts(size_t size)
     EXPECT(!after_filling(size, size / 2));
     EXPECT(!after_filling(size, os_page_bytes));
     EXPECT(after_filling(size, size));
-    EXPECT(!filling_expected(HUGE_PAGE_BYTES - 1));
+    EXPECT(!filling_expected(FILLING_BYTES_MIN - 1));
     option_value[option_huge_pages] = huge_pages_off; /* it can be chosen at the start only */
     EXPECT(!filling_expected(size));
     option_value[option_huge_pages] = huge_pages_auto;
@@ -116,8 +116,42 @@ static void the_last_bytes_are_not_all(void)
 static void small_ones_do_not_count(void)
 {
     EXPECT(!after_filling(SPAN, 0));
-    EXPECT(!after_filling(HUGE_PAGE_BYTES / 2, HUGE_PAGE_BYTES / 2));
+    size_t small = FILLING_BYTES_MIN - SLICE_BYTES;
+    EXPECT(!after_filling(small, small));
     EXPECT(!filling_expected(SPAN));
+    fill(take_fresh(small), small);
+    take_fresh(SPAN);
+    EXPECT(!filling_expected(SPAN));
+    EXPECT(after_filling(FILLING_BYTES_MIN, FILLING_BYTES_MIN));
+}
+
+/* Blocks that are kept tell when the next is taken; one not full yet tells nothing, it may still be filled. */
+static void followed_when_full(size_t size)
+{
+    EXPECT(!after_filling(SPAN, 0));
+    char *block = take_fresh(size);
+    fill(block, size / 2);
+    block = take_fresh(size);
+    EXPECT(!filling_expected(size));
+    fill(block, size);
+    EXPECT(!filling_expected(size)); /* nobody looks before the next one */
+    take_fresh(size);
+    EXPECT(filling_expected(size));
+    EXPECT_MSG(advised >= size, "%zu", advised);
+    take_fresh(size);
+    EXPECT(filling_expected(size));
+    EXPECT(!after_filling(size, 0));
+}
+
+/* Whose pages these are, when the next is taken, is not known any more. */
+static void followed_when_freed(void)
+{
+    EXPECT(!after_filling(SPAN, 0));
+    char *block = take_fresh(MAPPING);
+    give(block);
+    fill(block, MAPPING);
+    take_fresh(MAPPING);
+    EXPECT(!filling_expected(MAPPING));
 }
 
 static void growing_because_full(void)
@@ -199,6 +233,9 @@ int main(void)
     the_last_one_counts(SPAN);
     the_last_one_counts(MAPPING);
     huge_pages_are_asked_for();
+    followed_when_full(SPAN);
+    followed_when_full(MAPPING);
+    followed_when_freed();
     growing_because_full();
     used_again_does_not_count();
     lengthened_by_used_does_not_count();

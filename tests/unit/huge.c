@@ -9,10 +9,10 @@
 #include "heap/span.h"
 #include "unit.h"
 
-#define BYTES 1024u
+#define BYTES  1024u
 #define BLOCKS ((96u << 20) / BYTES)
-#define FIRST ((32u << 20) / BYTES) /* from here on they lie where huge pages are asked for */
-#define ALL ((size_t)(BLOCKS - FIRST) * BYTES)
+#define FIRST  ((32u << 20) / BYTES) /* from here on they lie where huge pages are asked for */
+#define ALL    ((size_t)(BLOCKS - FIRST) * BYTES)
 
 static char *block[BLOCKS];
 static unsigned splits;
@@ -23,6 +23,26 @@ void __wrap_os_split_huge(void *page)
 {
     splits += window_contains(page);
     __real_os_split_huge(page);
+}
+
+/* What the process holds is as much as the test says. */
+static size_t resident = 0;
+
+size_t __wrap_os_resident_peak_bytes(void);
+size_t __wrap_os_resident_peak_bytes(void)
+{
+    return resident;
+}
+
+/* Huge pages are not asked for by what was opened alone. */
+static void a_small_process_gets_none(void)
+{
+    static void *large[16];
+    while (window_opened_bytes() < 24ul << 20)
+        for (unsigned i = 0; i < ARRAY_LEN(large); i++)
+            EXPECT((large[i] = malloc(8192)) != NULL);
+    EXPECT_EQ(window_huge_from(), SLICE_END);
+    resident = 8ul << 20;
 }
 
 static void fill_from(unsigned first)
@@ -66,6 +86,7 @@ int main(void)
 {
     unit_print_mode();
     unit_watchdog(120);
+    a_small_process_gets_none();
     fill_from(0);
     EXPECT(window_huge_from() < SLICE_END);
     purge(purge_leftover);
@@ -91,7 +112,7 @@ int main(void)
     free_of_64(0, 24);
     given = purge(purge_unchanged);
     EXPECT_MSG(given <= ALL / 32, "%zu", given); /* the few that did not go whole */
-    free_of_64(24, 36); /* nearly everything goes: at once */
+    free_of_64(24, 36);                          /* nearly everything goes: at once */
     given = purge(purge_unchanged);
     EXPECT_MSG(given >= ALL * 3 / 4, "%zu", given);
     expect_content();

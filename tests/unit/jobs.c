@@ -11,19 +11,19 @@
 #include "options/options.h"
 #include "unit.h"
 
-#define MS 1000000ull
+#define MS     1000000ull
 #define PERIOD (400 * MS)
 
-/* The thread is always on a processor, and what it rested from before is over: nothing depends on the machine's load. */
-uint64_t __real_os_now_ns(void);
+/* A look at the clock takes some time, and nothing else any; the thread is always on a processor: nothing depends on the
+ * machine's load. */
 uint64_t __wrap_os_now_ns(void);
 uint64_t __wrap_os_thread_cpu_us(void);
 
-static uint64_t skipped_ns;
+static uint64_t clock_ns = 1000 * MS, look_ns = MS / 100;
 
 uint64_t __wrap_os_now_ns(void)
 {
-    return __real_os_now_ns() + skipped_ns;
+    return clock_ns += look_ns;
 }
 
 uint64_t __wrap_os_thread_cpu_us(void)
@@ -53,7 +53,7 @@ static void idle_means_no_wakeups(void)
 static void demand_is_served_at_once(uint64_t now)
 {
     size_t purged = span_counts().purged_bytes;
-    skipped_ns += 1000 * MS;
+    clock_ns += 1000 * MS;
     jobs_rouse(job_on_demand, now);
     while (jobs_run(now) == now + 1 * MS)
         now += MS; /* its budget ended */
@@ -165,9 +165,11 @@ size_t __wrap_os_memory_headroom(void);
 unsigned __wrap_os_memory_stall_percent(void);
 
 static size_t headroom = SIZE_MAX;
+static unsigned headroom_looks;
 
 size_t __wrap_os_memory_headroom(void)
 {
+    headroom_looks++;
     return headroom;
 }
 
@@ -180,7 +182,7 @@ unsigned __wrap_os_memory_stall_percent(void)
 static void short_memory_is_given_back_at_once(uint64_t now)
 {
     grow(600);
-    skipped_ns += 1000 * MS;
+    clock_ns += 1000 * MS;
     jobs_rouse(job_on_demand, now);
     run_until(now, now + 20 * MS);
     EXPECT(reserve_counts().reserve_bytes > 0);
@@ -200,9 +202,11 @@ static void short_memory_is_given_back_at_once(uint64_t now)
 bool __wrap_os_cpus_are_busy(void);
 
 static bool busy;
+static unsigned busy_looks;
 
 bool __wrap_os_cpus_are_busy(void)
 {
+    busy_looks++;
     return busy;
 }
 
@@ -211,7 +215,7 @@ static size_t provided_for(unsigned superblocks, uint64_t now)
 {
     size_t before = reserve_counts().provided_bytes;
     grow(superblocks);
-    skipped_ns += 70 * MS;
+    clock_ns += 70 * MS;
     jobs_rouse(job_on_demand, now);
     run_until(now, now + 20 * MS);
     return reserve_counts().provided_bytes - before;
@@ -223,18 +227,118 @@ static size_t provided_on_demand(uint64_t now)
     return provided_for(400, now);
 }
 
+/* What has grown by so much is kept more than a piece ready.  Returns when it did. */
+static uint64_t grown_large(uint64_t now)
+{
+    bool changed;
+    span_purge(purge_everything, &changed); /* what was used is not provided for */
+    for (int i = 0; i < 6; i++, now += 100 * MS)
+        provided_on_demand(now);
+    return now;
+}
+
 /* A program that grows slowly is kept no large reserve. */
 static void who_takes_little_is_kept_little(uint64_t now)
 {
     unsigned before = taken_count;
-    for (int i = 0; i < 6; i++, now += 100 * MS)
-        provided_on_demand(now);
+    now = grown_large(now);
     size_t large = reserve_counts().reserve_bytes;
     EXPECT(large >= 3 * RESERVE_PIECE_MAX);
     enum { little = 8 };
     for (; reserve_counts().reserve_bytes >= RESERVE_PIECE_MAX + little * SLICE_BYTES; now += 100 * MS)
         EXPECT_EQ(provided_for(little, now), 0);
     EXPECT_EQ(reserve_counts().target_bytes, RESERVE_PIECE_MAX);
+    while (taken_count > before)
+        span_give(taken[--taken_count], 1);
+}
+
+/* What the system tells about memory and processors is asked for once, not for each piece; what little is left of a
+ * limit is asked for again. */
+static void the_system_is_not_asked_for_each_piece(uint64_t now)
+{
+    unsigned before = taken_count;
+    now = grown_large(now);
+    headroom_looks = busy_looks = 0;
+    EXPECT(provided_on_demand(now) >= 2 * RESERVE_PIECE_MAX);
+    grow(100);
+    jobs_rouse(job_on_demand, now + 20 * MS); /* by a clock of its own, less than a millisecond later */
+    run_until(now + 20 * MS, now + 40 * MS);
+    EXPECT_EQ(headroom_looks, 1);
+    EXPECT_EQ(busy_looks, 1);
+    headroom = MEMORY_HEADROOM_MIN + 16 * 3 * RESERVE_PIECE_MAX; /* a part of it: three pieces */
+    headroom_looks = 0;
+    clock_ns += 40 * MS; /* what was granted before is over */
+    EXPECT_EQ(provided_on_demand(now + 100 * MS), 4 * RESERVE_PIECE_MAX);
+    EXPECT_EQ(headroom_looks, 2);
+    headroom = SIZE_MAX;
+    while (taken_count > before)
+        span_give(taken[--taken_count], 1);
+}
+
+/* A run ends when its budget does, and is to go on. */
+static void a_run_keeps_to_its_budget(uint64_t now)
+{
+    unsigned before = taken_count;
+    now = grown_large(now);
+    grow(400);
+    clock_ns += 70 * MS;
+    look_ns = 20 * MS; /* all of it */
+    size_t provided = reserve_counts().provided_bytes;
+    jobs_rouse(job_on_demand, now);
+    EXPECT_EQ(jobs_run(now), now + 1 * MS);
+    EXPECT_EQ(reserve_counts().provided_bytes - provided, RESERVE_PIECE_MAX);
+    look_ns = MS / 100;
+    run_until(now + 1 * MS, now + 20 * MS);
+    while (taken_count > before)
+        span_give(taken[--taken_count], 1);
+}
+
+static struct os_place place = {1, 0};
+static unsigned left_cpu = OS_CPU_UNKNOWN, leaves;
+
+struct os_place __wrap_os_current_place(void);
+struct os_place __wrap_os_current_place(void)
+{
+    return place;
+}
+
+void __wrap_os_leave_cpu(unsigned cpu);
+void __wrap_os_leave_cpu(unsigned cpu)
+{
+    left_cpu = cpu;
+    leaves++;
+}
+
+/* The next that asks is at `cpu`, and so is the manager. */
+static void move_to(unsigned cpu)
+{
+    place.cpu = cpu;
+    atomic_store(&heap_demand, demand_none);
+}
+
+/* Who provides on the cpu of the thread that asked leaves it; not again and again; and nobody who may be elsewhere. */
+static void the_cpu_of_who_asks_is_left(uint64_t now)
+{
+    unsigned before = taken_count;
+    now = grown_large(now);
+    leaves = 0;
+    EXPECT(provided_on_demand(now) > RESERVE_PIECE_MAX); /* in several pieces */
+    EXPECT(leaves == 1 && left_cpu == 1);
+    move_to(0);
+    EXPECT(provided_on_demand(now + 100 * MS) > 0);
+    EXPECT(leaves == 2 && left_cpu == 0);
+    move_to(OS_CPU_UNKNOWN);
+    EXPECT(provided_on_demand(now + 200 * MS) > 0);
+    EXPECT_EQ(leaves, 2);
+    move_to(1);
+    grow(400);
+    clock_ns += 70 * MS;
+    place.cpu = 0; /* the manager is elsewhere than who asked */
+    size_t provided = reserve_counts().provided_bytes;
+    jobs_rouse(job_on_demand, now + 300 * MS);
+    run_until(now + 300 * MS, now + 320 * MS);
+    EXPECT(reserve_counts().provided_bytes > provided);
+    EXPECT_EQ(leaves, 2);
     while (taken_count > before)
         span_give(taken[--taken_count], 1);
 }
@@ -248,19 +352,20 @@ static void who_has_no_processor_to_spare_is_left_alone(uint64_t now)
     EXPECT(provided_on_demand(now + 100 * MS) > 0);
     EXPECT_EQ(provided_on_demand(now + 200 * MS), 0);
     EXPECT_EQ(provided_on_demand(now + 300 * MS), 0);
+    clock_ns += 1000 * MS;
+    EXPECT(provided_on_demand(now + 350 * MS) > 0); /* long ago does not count */
+    EXPECT_EQ(provided_on_demand(now + 400 * MS), 0);
     option_value[option_manager] = manager_on;
-    EXPECT(provided_on_demand(now + 400 * MS) > 0);
+    EXPECT(provided_on_demand(now + 450 * MS) > 0);
     option_value[option_manager] = manager_off;
-    skipped_ns += 1000 * MS;
-    EXPECT(provided_on_demand(now + 450 * MS) > 0); /* long ago does not count */
     busy = false;
     EXPECT(provided_on_demand(now + 500 * MS) > 0);
     while (taken_count > before)
         span_give(taken[--taken_count], 1);
 }
 
-/* One job has found nothing and is off the clock; another still sees the heap change: what is freed then is found, though
- * no slow path wakes a manager that is not asleep. */
+/* One job has found nothing and is off the clock; another still sees the heap change: what is freed then is found,
+ * though no slow path wakes a manager that is not asleep. */
 static void while_the_heap_changes_all_jobs_look(uint64_t now)
 {
     report_open();
@@ -293,6 +398,9 @@ int main(void)
     while_the_heap_changes_all_jobs_look(40000 * MS);
     who_has_no_processor_to_spare_is_left_alone(50000 * MS);
     who_takes_little_is_kept_little(55000 * MS);
+    the_system_is_not_asked_for_each_piece(56000 * MS);
+    a_run_keeps_to_its_budget(57000 * MS);
+    the_cpu_of_who_asks_is_left(58000 * MS);
     who_regrows_in_time_keeps_its_pages(60000 * MS);
     before_it_sleeps_it_gives_all_back(90000 * MS);
     what_leaves_is_unmapped_on_demand(140000 * MS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The reserve under made-up demand: pieces lie ahead of the front, on memory nobody has used; its size follows misses and
- * waste within its bound; unused reserve is given back; touching leaves content alone whoever writes it.
+ * The reserve under made-up demand: pieces lie ahead of the front, on memory nobody has used; its size follows misses
+ * and waste within its bound; unused reserve is given back; touching leaves content alone whoever writes it.
  */
 #include "heap/reserve.h"
 
@@ -14,6 +14,20 @@
 #include "unit.h"
 
 #define TARGET_MIN (2ul << 20)
+#define TARGET_MAX (8ul << 20)
+
+static void (*while_touching)(void *page); /* called once */
+
+void __real_os_touch(void *page);
+void __wrap_os_touch(void *page);
+void __wrap_os_touch(void *page)
+{
+    void (*call)(void *page) = while_touching;
+    while_touching = NULL;
+    if (call != NULL)
+        call(page);
+    __real_os_touch(page);
+}
 
 static uint32_t take_one(void)
 {
@@ -24,7 +38,7 @@ static uint32_t take_one(void)
 
 static size_t bound(void)
 {
-    return max_size(TARGET_MIN, span_counts().in_use_bytes / 8);
+    return max_size(TARGET_MIN, min_size(TARGET_MAX, span_counts().in_use_bytes / 8));
 }
 
 /* Makes ready all that the reserve wants; returns the bytes. */
@@ -142,6 +156,48 @@ static void target_follows_the_pace_downwards(void)
     target_grows_with_misses_up_to_the_bound();
 }
 
+static size_t target_before;
+
+static void take_beside(void *page)
+{
+    uint32_t touched = slice_of(page), border = (uint32_t)align_down(touched, HUGE_PAGE_SLICES);
+    EXPECT(touch_is_beside(touched, 1));
+    EXPECT(touch_is_beside(border + HUGE_PAGE_SLICES - 1, 1));
+    EXPECT(touch_is_beside(border - 1, 2)); /* it begins before, and reaches over the page */
+    EXPECT(!touch_is_beside(border - 1, 1));
+    EXPECT(!touch_is_beside(border + HUGE_PAGE_SLICES, 1));
+    EXPECT_EQ(take_one(), border - 1);
+    EXPECT_EQ(reserve_counts().target_bytes, target_before);
+    EXPECT_EQ(take_one() / HUGE_PAGE_SLICES, border / HUGE_PAGE_SLICES);
+    EXPECT_EQ(reserve_counts().target_bytes, target_before * 2);
+}
+
+/* Who has all but caught up, and takes a part of the huge page that is being made ready, is kept more. */
+static void who_comes_too_near_is_kept_more(void)
+{
+    struct reserve_piece piece;
+    while (reserve_counts().reserve_bytes > 0)
+        take_one();
+    while (take_one() % HUGE_PAGE_SLICES != HUGE_PAGE_SLICES - 2)
+        ; /* the front is at the last slice of a huge page */
+    lock_take(&span_lock);
+    while (reserve_counts().target_bytes > TARGET_MIN)
+        reserve_shrink();
+    lock_release(&span_lock);
+    EXPECT(reserve_next(true, &piece));
+    target_before = reserve_counts().target_bytes;
+    while_touching = take_beside;
+    touch_piece(&piece);
+    EXPECT(while_touching == NULL);
+    EXPECT(!touch_is_beside(slice_of(piece.address), 1)); /* it is over */
+    size_t target = reserve_counts().target_bytes;
+    take_one();
+    EXPECT_EQ(reserve_counts().target_bytes, target);
+    for (int i = 0; i < 4; i++)
+        reserve_hurry();
+    EXPECT_EQ(reserve_counts().target_bytes, bound());
+}
+
 /* Given back by the second pass that finds it unused; counted as waste; the target is halved. */
 static void unused_reserve_is_given_back(void)
 {
@@ -178,7 +234,8 @@ static void used_memory_is_not_provided_for(void)
     }
 }
 
-/* Where a dense stretch ends against one for large blocks, the free span behind the border is not the program's next. */
+/* Where a dense stretch ends against one for large blocks, the free span behind the border is not the program's next.
+ */
 static void large_blocks_are_not_provided_for(void)
 {
     struct arena *dense = &arena[span_dense], *large = &arena[span_large];
@@ -242,9 +299,11 @@ int main(void)
     what_is_ready_is_hit(false);
     for (int i = 0; i < 2000; i++) /* enough in use for a bound of several MiB */
         take_one();
+    EXPECT(span_counts().in_use_bytes / 8 > TARGET_MAX);
     target_grows_with_misses_up_to_the_bound();
     target_follows_the_pace_downwards();
     what_is_ready_is_hit(true);
+    who_comes_too_near_is_kept_more();
     unused_reserve_is_given_back();
     used_memory_is_not_provided_for();
     large_blocks_are_not_provided_for();

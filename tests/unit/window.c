@@ -151,13 +151,14 @@ static void strangers_among_the_descriptors(void)
     size_t top = align_up((window_top() - hot.window_base) >> SLICE_SHIFT, unit_slices);
     char *stranger = put_obstacle((uintptr_t)hot.descriptors + (top << DESCRIPTOR_SHIFT));
     put_obstacle((uintptr_t)hot.descriptors + ((top + unit_slices) << DESCRIPTOR_SHIFT) + 8192); /* two in a row */
-    put_obstacle((uintptr_t)hot.descriptors + ((top + 4 * unit_slices) << DESCRIPTOR_SHIFT));   /* and one apart */
+    put_obstacle((uintptr_t)hot.descriptors + ((top + 4 * unit_slices) << DESCRIPTOR_SHIFT));    /* and one apart */
     uintptr_t gap = hot.window_base + (top << SLICE_SHIFT), apart = gap + ((uintptr_t)4 * unit_slices << SLICE_SHIFT);
     static uint32_t first[1000];
     size_t n = 0;
     bool above = false;
     for (; !above; n++) {
-        EXPECT_MSG(n < ARRAY_LEN(first) && span_take(span_large, 40, 1, &first[n]), "growth ended at a stranger's mapping");
+        EXPECT_MSG(n < ARRAY_LEN(first) && span_take(span_large, 40, 1, &first[n]),
+                   "growth ended at a stranger's mapping");
         char *start = slice_address(first[n]), *end = start + (40ul << SLICE_SHIFT);
         EXPECT((uintptr_t)end <= gap || (uintptr_t)start >= gap + (2ul * unit_slices << SLICE_SHIFT));
         EXPECT((uintptr_t)end <= apart || (uintptr_t)start >= apart + ((uintptr_t)unit_slices << SLICE_SHIFT));
@@ -198,11 +199,27 @@ static void a_mapping_in_a_hole(void)
     obstacle[3] = put_obstacle((uintptr_t)obstacle[3]);
 }
 
+/* Every opened slice's descriptor is the process's own memory before anybody reads it. */
+static void descriptors_are_there(void)
+{
+    uint32_t first, last;
+    EXPECT(span_take(span_dense, 3000, 1, &first));
+    for (size_t opened = window_opened_bytes(); window_opened_bytes() == opened;)
+        EXPECT(span_take(span_dense, 1, 1, &last)); /* in the end from a step of which no more is used yet */
+    for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
+        unsigned char there = 0;
+        void *page = (void *)align_down((uintptr_t)descriptor_of_slice(slice), os_page_bytes);
+        EXPECT(os_find_resident(page, os_page_bytes, &there) && there != 0);
+    }
+    span_give(first, 3000);
+}
+
 int main(void)
 {
     unit_print_mode();
     unit_watchdog(120);
     struct rng rng = unit_rng();
+    descriptors_are_there();
     growth_goes_around_obstacles(&rng);
     holes_hold_no_blocks();
     blocks_work_on_both_sides(&rng);
