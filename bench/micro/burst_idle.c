@@ -12,7 +12,12 @@
  * while=work: instead of sleeping the program computes; `work_ratio` is its speed then over its speed before the burst.
  *
  * Kept blocks are checked after the sleep: memory given back too eagerly shows here.
+ *
+ * mapping=1: no allocator at all, but one mapping of huge pages that is touched, given back, and after the sleep touched
+ * again.  A virtual machine may return free memory to its host meanwhile; its `regrow_ratio` is then what that costs
+ * anyone who gives memory back, and the allocators' are to be read beside it.
  */
+#define _GNU_SOURCE
 #include "args.h"
 #include "clock.h"
 #include "memory.h"
@@ -24,11 +29,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { WORK_WORDS = 32 * 1024 };
 
 struct params {
-    uint64_t mib, min, max, keep, sleep_ms;
+    uint64_t mib, min, max, keep, sleep_ms, mapping;
     const char *meanwhile;
 };
 
@@ -102,6 +108,34 @@ static double share(uint64_t part_from, uint64_t part_to, uint64_t whole_from, u
     return whole != 0 ? ((double)part_to - (double)part_from) / whole : 0;
 }
 
+static uint64_t touch_all(char *pages, uint64_t bytes)
+{
+    uint64_t begin_ns = clock_ns();
+    for (uint64_t at = 0; at < bytes; at += 4096)
+        *(volatile char *)&pages[at] = 1;
+    return clock_ns() - begin_ns;
+}
+
+static int mapping_burst(const struct params *params)
+{
+    const uint64_t huge = 2 << 20, bytes = params->mib << 20;
+    char *map = mmap(NULL, bytes + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED) {
+        perror("burst_idle: mmap");
+        return 3;
+    }
+    char *pages = map + (huge - (uintptr_t)map % huge);
+    madvise(pages, bytes, MADV_HUGEPAGE);
+    uint64_t first_ns = touch_all(pages, bytes);
+    madvise(pages, bytes, MADV_DONTNEED);
+    clock_sleep_ms(params->sleep_ms);
+    uint64_t again_ns = touch_all(pages, bytes);
+    result_begin("burst_idle", 1, bytes / 4096, first_ns + again_ns);
+    result_count("mib", params->mib);
+    result_real("regrow_ratio", (double)again_ns / (double)first_ns);
+    return result_end(0);
+}
+
 int main(int argc, char **argv)
 {
     struct params params = {.mib = 100, .min = 32, .max = 332, .keep = 50, .sleep_ms = 300, .meanwhile = "sleep"};
@@ -111,6 +145,7 @@ int main(int argc, char **argv)
         {"max", ARG_COUNT, &params.max, "largest block"},
         {"keep", ARG_COUNT, &params.keep, "keep every so-manieth block (0: none)"},
         {"sleep_ms", ARG_COUNT, &params.sleep_ms, "time without a call of the allocator"},
+        {"mapping", ARG_COUNT, &params.mapping, "1: a mapping instead of blocks"},
         {"while", ARG_TEXT, &params.meanwhile, "sleep or work"},
     };
     ARGS_READ("burst_idle", argc, argv, args);
@@ -119,6 +154,8 @@ int main(int argc, char **argv)
         args_reject("while", "sleep or work");
     if (params.min < 8 || params.max < params.min)
         args_reject("min, max", "8 <= min <= max");
+    if (params.mapping)
+        return mapping_burst(&params);
     uint64_t blocks = (params.mib << 20) / ((params.min + params.max) / 2);
     uint64_t **block = pages_map(blocks * sizeof(*block));
     double work_before = works ? work_for(params.sleep_ms) : 0;

@@ -31,11 +31,28 @@ def test_no_option_is_documented_that_is_none() -> None:
 def test_statistics_named_in_tuning_exist() -> None:
     table = (ROOT / "docs/tuning.md").read_text().split("## Reading SUTLER_STATS=1")[1].split("\n## ")[0]
     named = [name for row in re.findall(r"^\| (`.*?`) \|", table, re.M) for name in re.findall(r"`(\w+)`", row)]
-    assert set(named) - {"sync", "sync_reason"} <= set(STATISTICS) and len(named) > 10
+    assert set(named) - {"process", "sync", "sync_reason"} <= set(STATISTICS) and len(named) > 10
+
+
+def test_every_system_call_is_named_for_sandboxes() -> None:
+    sources = [path for pattern in ("src/**/*.c", "src/**/*.S") for path in ROOT.glob(pattern)]
+    made = {name for path in sources for name in re.findall(r"\b(?:SYS|__NR)_(\w+)\b", path.read_text())}
+    made.remove("seccomp")  # the program's own, looked at on its way
+    text = (ROOT / "docs/tuning.md").read_text().split("One that kills has to allow")[1].split("\n- ")[0]
+    assert made == {name for group in re.findall(r"`([a-z0-9_ \n]+)`", text) for name in group.split()}
+
+
+def anchors(page: Path) -> set[str]:
+    """The places a link into the page can name, made as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", page.read_text()):
+        if "://" in target:
+            continue
+        there = page.parent / target if target else page
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there), f"{target}#{anchor}"
