@@ -14,8 +14,8 @@
 #define MS     1000000ull
 #define PERIOD (400 * MS)
 
-/* A look at the clock takes some time, and nothing else any; the thread is always on a processor: nothing depends on the
- * machine's load. */
+/* A look at the clock takes some time, and nothing else any; the thread is always on a processor: nothing depends on
+ * the machine's load. */
 uint64_t __wrap_os_now_ns(void);
 uint64_t __wrap_os_thread_cpu_us(void);
 
