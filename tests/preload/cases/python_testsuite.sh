@@ -6,7 +6,7 @@
 export PYTHONMALLOC=malloc
 for name in test_dict test_list test_json test_bytes test_re test_threading test_fork1 test_subprocess test_thread test_gc \
     test_multiprocessing_fork; do
-    if timeout 150 /usr/bin/python3.11 -m test -q $name > log 2>&1; then
+    if timeout 400 /usr/bin/python3.11 -m test -q $name > log 2>&1; then
         echo "$name passed"
     else
         echo "$name failed"
