@@ -3,7 +3,8 @@
  * The manager stops where it stands: because the system gives it no processor, because a debugger holds it, for ever.  The
  * program goes on inline.  Only a tracer can stop one thread, so the test is one: a program grows, frees and forks, its
  * blocks' content checked; the tracer stops the manager at random moments, and where each of its system calls begins and
- * ends, the steps of its jobs as they are seen from outside; watches the program go on, and lets it go again; or, at the end of every run, never again, and the program runs to its end beside it.
+ * ends, the steps of its jobs as they are seen from outside; watches the program go on, and lets it go again; or, at the
+ * end of every run, never again, and the program runs to its end beside it.
  *
  * What may make the program wait is a lock the manager holds at that moment: then the manager is let run for a fraction of a
  * millisecond at a time until it has let go.  For memory that must be rare (it works outside the locks); fork and

@@ -40,6 +40,12 @@ static void grow(unsigned superblocks)
         EXPECT(span_take(span_dense, 1, 1, &taken[taken_count++]));
 }
 
+static void shrink_to(unsigned superblocks)
+{
+    while (taken_count > superblocks)
+        span_give(taken[--taken_count], 1);
+}
+
 /* Nothing is due before anybody was roused, however late it is. */
 static void idle_means_no_wakeups(void)
 {
@@ -109,8 +115,7 @@ static void who_regrows_in_time_keeps_its_pages(uint64_t now)
     }
     for (unsigned i = before; i < taken_count; i++)
         *(volatile uint64_t *)slice_address(taken[i]) = 0x5a5a;
-    while (taken_count > before)
-        span_give(taken[--taken_count], 1);
+    shrink_to(before);
     jobs_rouse(job_on_clock, now);
     uint64_t next = run_until(now, now + 40 * PERIOD);
     for (unsigned i = before; i < before + spans; i++)
@@ -248,8 +253,7 @@ static void who_takes_little_is_kept_little(uint64_t now)
     for (; reserve_counts().reserve_bytes >= RESERVE_PIECE_MAX + little * SLICE_BYTES; now += 100 * MS)
         EXPECT_EQ(provided_for(little, now), 0);
     EXPECT_EQ(reserve_counts().target_bytes, RESERVE_PIECE_MAX);
-    while (taken_count > before)
-        span_give(taken[--taken_count], 1);
+    shrink_to(before);
 }
 
 /* What the system tells about memory and processors is asked for once, not for each piece; what little is left of a
@@ -271,8 +275,7 @@ static void the_system_is_not_asked_for_each_piece(uint64_t now)
     EXPECT_EQ(provided_on_demand(now + 100 * MS), 4 * RESERVE_PIECE_MAX);
     EXPECT_EQ(headroom_looks, 2);
     headroom = SIZE_MAX;
-    while (taken_count > before)
-        span_give(taken[--taken_count], 1);
+    shrink_to(before);
 }
 
 /* A run ends when its budget does, and is to go on. */
@@ -289,8 +292,7 @@ static void a_run_keeps_to_its_budget(uint64_t now)
     EXPECT_EQ(reserve_counts().provided_bytes - provided, RESERVE_PIECE_MAX);
     look_ns = MS / 100;
     run_until(now + 1 * MS, now + 20 * MS);
-    while (taken_count > before)
-        span_give(taken[--taken_count], 1);
+    shrink_to(before);
 }
 
 static struct os_place place = {1, 0};
@@ -339,8 +341,7 @@ static void the_cpu_of_who_asks_is_left(uint64_t now)
     run_until(now + 300 * MS, now + 320 * MS);
     EXPECT(reserve_counts().provided_bytes > provided);
     EXPECT_EQ(leaves, 2);
-    while (taken_count > before)
-        span_give(taken[--taken_count], 1);
+    shrink_to(before);
 }
 
 /* Where no processor is to spare, and not just for a moment, nothing is made ready; unless the user insists. */
@@ -360,8 +361,7 @@ static void who_has_no_processor_to_spare_is_left_alone(uint64_t now)
     option_value[option_manager] = manager_off;
     busy = false;
     EXPECT(provided_on_demand(now + 500 * MS) > 0);
-    while (taken_count > before)
-        span_give(taken[--taken_count], 1);
+    shrink_to(before);
 }
 
 /* One job has found nothing and is off the clock; another still sees the heap change: what is freed then is found,
@@ -377,8 +377,7 @@ static void while_the_heap_changes_all_jobs_look(uint64_t now)
         next = jobs_run(next);
         EXPECT(next != UINT64_MAX);
     }
-    while (taken_count > before)
-        span_give(taken[--taken_count], 1);
+    shrink_to(before);
     for (int i = 0; i < 20 && next != UINT64_MAX; i++)
         next = jobs_run(next);
     EXPECT_EQ(next, UINT64_MAX);
