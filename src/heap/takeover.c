@@ -25,7 +25,7 @@
 /* How long a heap that was left is watched: some microseconds. */
 #define WATCH_PAUSES 128
 
-/* The heap of the thread's last slow path. */
+/* The heap of the thread's last slow path, or the one it has just brought along. */
 THREAD_LOCAL struct heap *last_heap;
 
 _Atomic uint64_t takeover_count;
@@ -87,14 +87,15 @@ bool heap_scrape(struct heap *h, unsigned c)
     return s != NULL;
 }
 
-static void exchange(struct heap *h, struct heap *other)
+static bool exchange(struct heap *h, struct heap *other)
 {
+    bool fenced = false;
     lock_take(&binding_lock);
     unsigned here = h->x_slot, there = other->x_slot;
     if (here != SLOT_NONE && there != SLOT_NONE && here != there) {
         __atomic_store_n(&heap_of_cid[here], &empty_heap, __ATOMIC_RELEASE);
         __atomic_store_n(&heap_of_cid[there], &empty_heap, __ATOMIC_RELEASE);
-        bool fenced = rcs_fence(); /* nobody is inside a section of either any more; or all stays as it was */
+        fenced = rcs_fence(); /* nobody is inside a section of either any more; or all stays as it was */
         if (fenced) {
             h->x_slot = there;
             other->x_slot = here;
@@ -104,6 +105,7 @@ static void exchange(struct heap *h, struct heap *other)
         __atomic_store_n(&heap_of_cid[there], fenced ? h : other, __ATOMIC_RELEASE);
     }
     lock_release(&binding_lock);
+    return fenced;
 }
 
 static bool is_still(const struct heap *h)
@@ -126,10 +128,10 @@ struct heap *heap_follow(struct heap *h)
 {
     struct heap *last = last_heap;
     last_heap = h;
-    if (last == NULL || last == h || superblocks_of(last) < superblocks_of(h) || !is_still(last))
+    if (last == NULL || last == h || superblocks_of(last) < superblocks_of(h) || !is_still(last) || !exchange(h, last))
         return h;
-    exchange(h, last);
-    return last_heap = heap_here();
+    last_heap = last; /* wherever it runs now: if it was moved again meanwhile, its next slow path follows once more */
+    return heap_here();
 }
 
 static void chain_offline(struct heap *h, struct superblock *s, uint32_t *chain)

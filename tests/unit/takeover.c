@@ -255,7 +255,31 @@ static void a_thread_brings_its_heap_along(unsigned c)
     expect_heaps_sound();
 }
 
-/* The same, but all it does is free: the first of those are remote, then the heap is brought. */
+/* And if it is moved while it brings its heap: that goes where the thread was, and is brought once more. */
+static void a_thread_moved_meanwhile_brings_its_heap_again(unsigned c)
+{
+    size_t size = size_class[c].bytes;
+    void *block[200];
+    for (size_t i = 0; i < ARRAY_LEN(block); i++)
+        EXPECT((block[i] = malloc(size)) != NULL);
+    struct heap *mine = heap_here(), *other = bound_to_far_slot();
+    unsigned slot = sync_slot();
+    EXPECT(heap_follow(mine) == mine);
+    EXPECT(heap_follow(other) == other); /* the slow path began on far_slot */
+    expect_bound(mine, far_slot);
+    expect_bound(other, slot);
+    void *p = malloc(size);
+    EXPECT(p != NULL);
+    expect_bound(mine, slot);
+    expect_bound(other, far_slot);
+    for (size_t i = 0; i < ARRAY_LEN(block); i++)
+        free(block[i]);
+    free(p);
+    EXPECT_EQ(class_inspect(c).live, 0);
+    expect_heaps_sound();
+}
+
+/* All it does is free: the first of those are remote, then the heap is brought. */
 static void a_thread_that_only_frees_brings_its_heap_along(unsigned c)
 {
     size_t size = size_class[c].bytes;
@@ -292,6 +316,7 @@ int main(void)
     a_refill_steals_before_it_grows(size_class_of(7000));
     a_thread_brings_its_heap_along(size_class_of(640));
     a_thread_brings_its_heap_along(size_class_of(9000));
+    a_thread_moved_meanwhile_brings_its_heap_again(size_class_of(680));
     if (sync_mode == sync_rcs) {
         a_swept_superblock_is_not_lost(size_class_of(1500));
         quiet_heaps_are_exchanged();
