@@ -16,6 +16,9 @@
 enum heap_demand { demand_none, demand_raised, demand_told };
 extern _Atomic uint32_t heap_demand;
 
+/* The manager is to leave and somebody waits for that: what it does on its clock ends at the next batch. */
+extern _Atomic bool manager_is_called_off;
+
 /* The manager has seen that memory is short: the heap looks harder for free blocks before it takes fresh memory. */
 extern _Atomic bool memory_is_short;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/purge.h"
 
+#include "heap/demand.h"
 #include "heap/give_back.h"
 #include "heap/heap.h"
 #include "heap/huge.h"
@@ -12,6 +13,7 @@
 #define BATCH 32
 
 struct lock purge_lock = LOCK_FREE;
+_Atomic bool manager_is_called_off;
 
 /* Superblocks of one heap, offline. */
 struct batch {
@@ -132,6 +134,11 @@ static void finish(struct batch *b)
     b->count = 0;
 }
 
+bool purge_goes_on(enum purge_what what)
+{
+    return what == purge_everything || !atomic_load_explicit(&manager_is_called_off, memory_order_relaxed);
+}
+
 void purge_let_others(void)
 {
     if (!lock_is_contended(&purge_lock))
@@ -158,7 +165,8 @@ static size_t purge_superblocks(enum purge_what what, bool *changed)
 {
     struct batch b = {0};
     size_t stale_bytes = 0;
-    for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
+    for (uint32_t slice = window_slice_from(0); slice != SLICE_END && purge_goes_on(what);
+         slice = window_slice_from(slice + 1)) {
         struct superblock *s = descriptor_of_slice(slice);
         if (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE) != slice_superblock)
             continue;
@@ -186,8 +194,9 @@ size_t heap_purge(enum purge_what what, bool *changed)
     *changed = false;
     large_give_deferred();
     lock_take(&purge_lock);
-    size_t bytes = purge_superblocks(what, changed) + span_purge(what, changed) +
-                   mapping_purge(what == purge_everything, changed);
+    size_t bytes = purge_superblocks(what, changed);
+    if (purge_goes_on(what))
+        bytes += span_purge(what, changed) + mapping_purge(what == purge_everything, changed);
     lock_release(&purge_lock);
     return bytes;
 }

@@ -23,6 +23,9 @@ size_t heap_purge(enum purge_what what, bool *changed);
 
 extern struct lock purge_lock;
 
+/* Between two batches: a pass on the manager's clock ends early if the manager is to leave. */
+bool purge_goes_on(enum purge_what what);
+
 /* Between two batches, by who holds purge_lock: a fork, or another purge, waits for at most one. */
 void purge_let_others(void);
 

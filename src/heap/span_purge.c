@@ -171,7 +171,7 @@ size_t span_purge(enum purge_what what, bool *changed)
             gather(&b, &arena[i], what);
         lock_release(&span_lock);
         purged += purge_batch(&b, &refused);
-    } while (b.count > 0 && !refused && purged < most);
+    } while (b.count > 0 && !refused && purged < most && purge_goes_on(what));
     for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
         purged += purge_fresh(&arena[i], what == purge_everything, changed);
     lock_take(&span_lock);

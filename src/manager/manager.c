@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/bits.h"
+#include "heap/demand.h"
 #include "heap/large.h"
 #include "heap/purge.h"
 #include "heap/span.h"
@@ -20,11 +21,14 @@
 
 /* Slow paths between two wakes: a wake costs the program as much as five page faults. */
 #define NOTICES_PER_WAKE 256u
-/* Slow paths between two looks whether what is in use is resident, before there is one. */
+/* Slow paths between two looks whether one can be started, or whether what is in use is resident. */
 #define ASK_EVERY 16u
 /* How often, while awake, it looks whether it is in the program's way; and how long it stays away then. */
 #define PLACE_LOOK_NS 500000000ull
 #define AWAY_NS 1000000000ull
+/* At a fork: how long the program waits for it to leave, and how long it stays away. */
+#define LEAVE_NS_MAX 10000000ull
+#define FORKING_NS   250000000ull
 #define STACK_BYTES (256ul << 10)
 /* Below the thread pointer lie the static thread-local variables of every library, above it libc's thread structure
  * with errno, the stack protector's canary and the rseq area: room enough for all of them. */
@@ -44,7 +48,6 @@ static _Atomic uint32_t notices, asked;
 static size_t start_bytes = MANAGER_START_BYTES; /* in use: from here on it is worthwhile */
 static uint32_t starter;                /* thread that started it */
 static _Atomic uint64_t away_until_ns;
-static _Atomic bool stop;
 static _Atomic unsigned park_depth;
 static _Atomic unsigned calls; /* of park_depth, for the time of a call */
 THREAD_LOCAL unsigned own_calls;
@@ -68,7 +71,7 @@ static bool change_state(enum manager_state from, enum manager_state to)
 static void sleep_until(uint64_t when_ns)
 {
     uint32_t heard = bell_count();
-    if (atomic_load(&stop) || atomic_load(&heap_demand) != demand_none)
+    if (atomic_load(&manager_is_called_off) || atomic_load(&heap_demand) != demand_none)
         return;
     if (when_ns != UINT64_MAX)
         return bell_sleep(heard, when_ns);
@@ -77,18 +80,23 @@ static void sleep_until(uint64_t when_ns)
     change_state(manager_asleep, manager_busy);
 }
 
+static void stay_away(enum manager_state from, uint64_t for_ns)
+{
+    atomic_store(&away_until_ns, os_now_ns() + for_ns);
+    change_state(from, manager_away);
+}
+
 /* There is no processor to spare at present: its slow paths look again, once in a while. */
 static void go_away(void)
 {
-    atomic_store(&away_until_ns, os_now_ns() + AWAY_NS);
-    change_state(manager_busy, manager_away);
+    stay_away(manager_busy, AWAY_NS);
 }
 
 /* Until it is to stop, or in the way. */
 static void work(void)
 {
     uint64_t next = UINT64_MAX, look_ns = 0;
-    while (!atomic_load(&stop)) {
+    while (!atomic_load(&manager_is_called_off)) {
         uint64_t now = os_now_ns();
         if (now >= look_ns) {
             look_ns = now + PLACE_LOOK_NS;
@@ -160,7 +168,7 @@ static bool is_wanted_ever(void)
 
 static void ask_to_stop(void)
 {
-    atomic_store(&stop, true);
+    atomic_store(&manager_is_called_off, true);
     bell_ring();
 }
 
@@ -178,7 +186,7 @@ static long start_locked(void)
     wait_not_counted(thread_pointer);
     bell_note_leader();
     starter = os_thread_id();
-    atomic_store(&stop, false);
+    atomic_store(&manager_is_called_off, false);
     atomic_store(&tid, 1); /* until the kernel writes it */
     atomic_store(&mapping_is_helped, true);
     long result = clone_thread(run, block + STACK_BYTES, thread_pointer, &tid);
@@ -208,14 +216,18 @@ static void try_start_locked(void)
         manager_forbid();
 }
 
-static void stop_locked(void)
+/* Returns whether it has gone before so much time has passed. */
+static bool stop_locked(uint64_t most_ns)
 {
     ask_to_stop();
     uint32_t running;
-    uint64_t since_ns = os_now_ns();
-    while ((running = atomic_load(&tid)) != 0)
-        os_futex_wait_shared(&tid, running);
+    uint64_t since_ns = os_now_ns(), past_ns = 0;
+    while ((running = atomic_load(&tid)) != 0 && past_ns < most_ns) {
+        os_futex_wait_shared(&tid, running, most_ns - past_ns);
+        past_ns = os_now_ns() - since_ns;
+    }
     wait_count(since_ns);
+    return running == 0;
 }
 
 /* The kernel counts a thread for a moment longer, and refuses new namespaces meanwhile. */
@@ -224,6 +236,17 @@ static void wait_gone_locked(void)
     if (last_tid != 0)
         os_thread_wait_gone(last_tid);
     last_tid = 0;
+}
+
+/* A program that to libc has one thread may be told that it has two when it forks (Python looks, and warns): so there
+ * is none at that moment, nor right after it. */
+static void leave_for_fork_locked(void)
+{
+    if (last_tid == 0 || !os_is_single_threaded() || !stop_locked(LEAVE_NS_MAX))
+        return;
+    wait_gone_locked();
+    stay_away(manager_absent, FORKING_NS);
+    atomic_store(&asked, 0);
 }
 
 /* Nobody wants it gone, and the last one is. */
@@ -263,7 +286,7 @@ COLD void manager_notice_slow(enum manager_state state)
         return;
     }
     if (state == manager_away) {
-        if (atomic_fetch_add(&notices, 1) % NOTICES_PER_WAKE != 0 || os_now_ns() < atomic_load(&away_until_ns))
+        if (atomic_fetch_add(&notices, 1) % ASK_EVERY != 0 || os_now_ns() < atomic_load(&away_until_ns))
             return;
         change_state(manager_away, manager_absent);
         state = manager_absent;
@@ -295,7 +318,7 @@ void manager_park(bool may_wait)
     uint64_t signals = os_block_signals();
     lock_take(&control);
     if (atomic_load(&tid) != 0)
-        stop_locked();
+        stop_locked(UINT64_MAX);
     wait_gone_locked();
     lock_release(&control);
     os_restore_signals(signals);
@@ -340,6 +363,7 @@ void manager_fork_prepare(void)
     uint64_t signals = os_block_signals();
     lock_take(&control);
     signals_before_fork = signals;
+    leave_for_fork_locked();
     lock_take(&purge_lock); /* all work that changes the heap is done under it */
 }
 

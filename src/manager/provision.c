@@ -8,6 +8,7 @@
  * system's killer), and for a while when no core is spare: its own thread had to wait for one, or more tasks want to
  * run than there are (the system would move the program's threads about to make room for it).
  */
+#include "heap/demand.h"
 #include "heap/purge.h"
 #include "heap/touch.h"
 #include "manager/jobs.h"
@@ -136,7 +137,7 @@ bool provision_run(uint64_t budget_ns)
     do {
         lock_take(&purge_lock);
         more = provide_piece();
-        bool wanted = lock_is_contended(&purge_lock);
+        bool wanted = lock_is_contended(&purge_lock) || atomic_load(&manager_is_called_off);
         lock_release(&purge_lock);
         now_ns = os_now_ns();
         if (wanted)

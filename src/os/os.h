@@ -95,7 +95,7 @@ void os_futex_wake_one(_Atomic uint32_t *word);
 /* The same for at most `timeout_ns`. */
 void os_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 /* For a word the kernel clears when a thread ends. */
-void os_futex_wait_shared(_Atomic uint32_t *word, uint32_t expected);
+void os_futex_wait_shared(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 /* Sleeps while neither word changes, the second one cleared by the kernel; for at most `timeout_ns` from now.  False if
  * the system cannot. */
 bool os_futex_wait_either(_Atomic uint32_t *word, uint32_t expected, _Atomic uint32_t *cleared, uint32_t until,
@@ -135,6 +135,8 @@ uint32_t os_process_id(void);
  * directory that could be wanted back. */
 void os_thread_block_prepare(void *thread_pointer);
 bool os_thread_settle(const char *name);
+/* Whether libc knows of no thread but the first; false if it does not tell. */
+bool os_is_single_threaded(void);
 /* Waits until the process no longer counts a thread that is ending: its futex is woken a little before. */
 void os_thread_wait_gone(uint32_t tid);
 /* Cpu time of the calling thread. */

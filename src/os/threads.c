@@ -81,9 +81,14 @@ unsigned os_cpus_allowed(uint32_t tid)
     return cpus;
 }
 
+static struct timespec timespec_of(uint64_t ns)
+{
+    return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+}
+
 void os_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
 {
-    struct timespec timeout = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
+    struct timespec timeout = timespec_of(timeout_ns);
     sys_call(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, expected, (long)&timeout, 0, 0);
 }
 
@@ -95,15 +100,23 @@ bool os_futex_wait_either(_Atomic uint32_t *word, uint32_t expected, _Atomic uin
         uint64_t value, address;
         uint32_t flags, reserved;
     } waiter[] = {{expected, (uintptr_t)word, size_32 | private, 0}, {until, (uintptr_t)cleared, size_32, 0}};
-    uint64_t end_ns = os_now_ns() + timeout_ns;
-    struct timespec end = {(time_t)(end_ns / 1000000000u), (long)(end_ns % 1000000000u)};
+    struct timespec end = timespec_of(os_now_ns() + timeout_ns);
     long result = sys_call(SYS_futex_waitv, (long)waiter, 2, 0, (long)&end, CLOCK_MONOTONIC, 0);
     return !sys_failed(result) || result == -EAGAIN || result == -EINTR || result == -ETIMEDOUT;
 }
 
-void os_futex_wait_shared(_Atomic uint32_t *word, uint32_t expected)
+void os_futex_wait_shared(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
 {
-    sys_call(SYS_futex, (long)word, FUTEX_WAIT, expected, 0, 0, 0);
+    struct timespec timeout = timespec_of(timeout_ns);
+    sys_call(SYS_futex, (long)word, FUTEX_WAIT, expected, (long)&timeout, 0, 0);
+}
+
+/* libc's own; it may have none. */
+extern char __libc_single_threaded __attribute__((weak));
+
+bool os_is_single_threaded(void)
+{
+    return &__libc_single_threaded != NULL && __libc_single_threaded != 0;
 }
 
 bool os_is_privileged(void)
@@ -146,11 +159,15 @@ bool os_thread_settle(const char *name)
 
 void os_thread_wait_gone(uint32_t tid)
 {
-    /* A debugger that looks at the thread can keep it there: not for ever. */
+    /* Mostly some microseconds.  A debugger that looks at the thread can keep it there: not for ever. */
     const uint64_t moment_ns = 100000;
+    const int soon = 100;
     static _Atomic uint32_t never;
     for (int i = 0; i < 10000 && is_ours(tid); i++)
-        os_futex_wait_for(&never, 0, moment_ns);
+        if (i < soon)
+            os_yield();
+        else
+            os_futex_wait_for(&never, 0, moment_ns);
 }
 
 uint64_t os_thread_cpu_us(void)

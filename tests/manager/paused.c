@@ -8,11 +8,18 @@
  *
  * What may make the program wait is a lock the manager holds at that moment: then the manager is let run for a fraction of a
  * millisecond at a time until it has let go.  For memory that must be rare (it works outside the locks); fork and
- * sutler_purge() wait for the end of one piece of work by design, and are not counted.  Where the manager never lets go the test says that it hangs.
+ * sutler_purge() wait for the end of one piece of work by design, and are not counted.  Where the manager never lets go the
+ * test says that it hangs.
+ *
+ * The program has a second thread, which sleeps: a manager would leave for the forks of a program that has one.  Whether
+ * that waits for a manager that is stopped is tried apart, with one that holds nothing.
  */
 #include "watch.h"
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+
+#define FORKS 3
 
 enum doing { doing_memory, doing_wait };
 
@@ -63,10 +70,19 @@ static void forks(struct rng *rng)
     CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
+static void *thread_waits(void *argument)
+{
+    while (!shared->stop)
+        sleep_us(1000);
+    return argument;
+}
+
 static void program(uint64_t seed)
 {
     struct rng rng = {seed};
     test_watchdog(100);
+    pthread_t second;
+    CHECK(pthread_create(&second, NULL, thread_waits, NULL) == 0);
     shared->manager = manager_start(&rng);
     while (!shared->stop) {
         steps(&rng);
@@ -76,6 +92,18 @@ static void program(uint64_t seed)
     hoard_check();
     hoard_drop(0);
     shared->progress++;
+    exit(0);
+}
+
+static void forking_program(uint64_t seed)
+{
+    struct rng rng = {seed};
+    test_watchdog(100);
+    shared->manager = manager_start(&rng);
+    while (!shared->stop)
+        sleep_us(1000);
+    for (int i = 0; i < FORKS; i++)
+        forks(&rng);
     exit(0);
 }
 
@@ -252,20 +280,37 @@ static void expect_end(pid_t child, pid_t manager)
     CHECK_MSG(status == 0, "the program ended with status 0x%x", (unsigned)status);
 }
 
-static void run(struct rng *rng, unsigned rounds)
+/* Starts a program and traces its manager. */
+static pid_t start(void (*body)(uint64_t seed), uint64_t seed)
 {
     memset(shared, 0, sizeof *shared);
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0)
-        program(rng_next(rng));
+        body(seed);
     while (shared->manager == 0)
         sleep_us(1000);
-    pid_t manager = shared->manager;
-    if (ptrace(PTRACE_SEIZE, manager, NULL, (void *)PTRACE_O_TRACESYSGOOD) != 0) {
+    if (ptrace(PTRACE_SEIZE, shared->manager, NULL, (void *)PTRACE_O_TRACESYSGOOD) != 0) {
         kill(child, SIGKILL);
         SKIP("no thread may be traced here: errno %d", errno);
     }
+    return child;
+}
+
+/* A fork does not wait for a manager to leave that cannot. */
+static void run_forking(uint64_t seed)
+{
+    pid_t child = start(forking_program, seed), manager = shared->manager;
+    task_settled(child, manager);
+    CHECK(stop(manager));
+    shared->stop = 1;
+    CHECK_MSG(advances(FORKS - 1, 20000), "a fork waits for a manager that is stopped");
+    expect_end(child, manager);
+}
+
+static void run(struct rng *rng, unsigned rounds)
+{
+    pid_t child = start(program, rng_next(rng)), manager = shared->manager;
     for (unsigned i = 0; i < rounds; i++) {
         sleep_us((unsigned)rng_below(rng, 20000));
         if (rng_below(rng, 4) != 0)
@@ -288,6 +333,7 @@ int main(int argc, char **argv)
     uint64_t runs = test_option(argc, argv, "--runs", 8), rounds = test_option(argc, argv, "--rounds", 12);
     shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(shared != MAP_FAILED);
+    run_forking(rng_next(&rng));
     for (uint64_t i = 0; i < runs; i++)
         run(&rng, 1 + (unsigned)rng_below(&rng, rounds));
     test_say("%u pauses; memory was waited for in %u, fork and purge in %u\n", pauses, memory_waits, other_waits);

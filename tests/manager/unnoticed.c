@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A program that has a manager must not notice it.  To the C library it is still single-threaded, so that shared_ptr and
- * stdio take their ways without locks; every signal reaches the program's own thread; its file descriptor table is not
+ * stdio take their ways without locks; when it forks it has one thread; every signal reaches the program's own thread; its file descriptor table is not
  * shared, and it has no open file the program did not open; and a program that does nothing has a manager that does
  * nothing: its count of context switches stands still.
  */
@@ -89,20 +89,65 @@ static void files(uint64_t seed)
     CHECK(access(path, F_OK) != 0);
 }
 
-/* The sum of both kinds of context switches. */
-static unsigned long long switches_of(pid_t task)
+/* While the program goes on; 0 if it does not come. */
+static pid_t manager_awaited(struct rng *rng)
 {
-    char text[4096];
-    CHECK(task_read(getpid(), task, "status", text, sizeof text) > 0);
-    unsigned long long sum = 0;
-    const char *row = text;
-    for (int i = 0; i < 2; i++) {
-        row = strstr(row, "ctxt_switches:");
-        CHECK(row != NULL);
-        row += strlen("ctxt_switches:");
-        sum += strtoull(row, NULL, 10);
+    pid_t manager = 0;
+    for (int i = 0; i < 1000 && (manager = manager_of(getpid())) == 0; i++) {
+        hoard_drop(0);
+        hoard_grow(rng, START_BYTES);
+        sleep_us(2000);
     }
-    return sum;
+    return manager;
+}
+
+static volatile int thread_ends;
+
+static void *thread_waits(void *argument)
+{
+    while (!thread_ends)
+        sleep_us(1000);
+    return argument;
+}
+
+/* How many threads a process has right after a fork is what Python asks, to warn a program that has several. */
+static int tasks_after_fork(void)
+{
+    pid_t tasks[TASKS_MOST], child = fork();
+    CHECK(child >= 0);
+    if (child == 0)
+        _exit(0);
+    int count = tasks_of(getpid(), tasks);
+    CHECK(waitpid(child, NULL, 0) == child);
+    return count;
+}
+
+static void forks(uint64_t seed)
+{
+    struct rng rng = {seed};
+    manager_start(&rng);
+    const int rounds = 10;
+    int left = 0, stayed = 0;
+    for (int i = 0; i < rounds; i++) {
+        CHECK_MSG(manager_awaited(&rng) != 0, "it does not come back");
+        if (i % 2 == 0)
+            hoard_drop(0); /* it has something to do */
+        left += tasks_after_fork() == 1;
+    }
+    /* The program does not wait long for a manager that gets no processor: on a busy machine it may still be there. */
+    CHECK_MSG(left > 0, "the program has two threads after each fork");
+    /* A program of several threads keeps it; but for one that was asked to leave before. */
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, thread_waits, NULL) == 0);
+    for (int i = 0; i < rounds; i++) {
+        pid_t manager = manager_awaited(&rng);
+        CHECK_MSG(manager != 0, "it does not come back");
+        stayed += tasks_after_fork() == 3 && manager_of(getpid()) == manager;
+    }
+    CHECK_MSG(stayed >= rounds - 1, "it left %d times", rounds - stayed);
+    thread_ends = 1;
+    CHECK(pthread_join(thread, NULL) == 0);
+    hoard_drop(0);
 }
 
 static unsigned idle_ms;
@@ -113,21 +158,15 @@ static void idle(uint64_t seed)
     pid_t manager = manager_start(&rng);
     hoard_grow(&rng, 40 * MIB);
     hoard_drop(7);
-    /* It has settled when a second goes by without a switch; ten seconds are plenty for its clocks to run out. */
-    unsigned long long last = 0, now = switches_of(manager);
-    for (int i = 0; i < 20 && now != last; i++) {
-        sleep_us(1000000);
-        last = now;
-        now = switches_of(manager);
-    }
+    unsigned long long now = task_settled(getpid(), manager);
     sleep_us(idle_ms * 1000);
-    last = switches_of(manager);
+    unsigned long long last = switches_of(getpid(), manager);
     CHECK_MSG(last == now, "%llu context switches of an idle program's manager", last - now);
     /* And it still hears. */
     hoard_grow(&rng, 100 * MIB);
-    for (int i = 0; i < 500 && switches_of(manager) == last; i++)
+    for (int i = 0; i < 500 && switches_of(getpid(), manager) == last; i++)
         sleep_us(10000);
-    CHECK(switches_of(manager) != last);
+    CHECK(switches_of(getpid(), manager) != last);
     hoard_check();
 }
 
@@ -139,6 +178,7 @@ int main(int argc, char **argv)
         {"single_threaded", single_threaded},
         {"signals", signals},
         {"files", files},
+        {"forks", forks},
         {"idle", idle},
     };
     return cases_run(argc, argv, cases, sizeof cases / sizeof cases[0]);

@@ -50,6 +50,35 @@ static inline size_t task_read(pid_t pid, pid_t task, const char *file, char *te
     return proc_read(path, text, size);
 }
 
+/* The sum of both kinds of context switches. */
+static inline unsigned long long switches_of(pid_t pid, pid_t task)
+{
+    char text[4096];
+    CHECK(task_read(pid, task, "status", text, sizeof text) > 0);
+    unsigned long long sum = 0;
+    const char *row = text;
+    for (int i = 0; i < 2; i++) {
+        row = strstr(row, "ctxt_switches:");
+        CHECK(row != NULL);
+        row += strlen("ctxt_switches:");
+        sum += strtoull(row, NULL, 10);
+    }
+    return sum;
+}
+
+/* Waits until the task of an idle program sleeps for good: two seconds go by without a switch (on a busy machine it may wait
+ * for a processor for one); ten are plenty for the manager's clocks to run out.  Returns its count of switches. */
+static inline unsigned long long task_settled(pid_t pid, pid_t task)
+{
+    unsigned long long last = 0, now = switches_of(pid, task);
+    for (int i = 0; i < 15 && now != last; i++) {
+        sleep_us(2000000);
+        last = now;
+        now = switches_of(pid, task);
+    }
+    return now;
+}
+
 /* Thread id of a process's manager; 0 if it has none. */
 static inline pid_t manager_of(pid_t pid)
 {
