@@ -42,8 +42,8 @@ void manager_call_ends(void);
 /* From now on there is none in this process.  The caller has it parked.  [signal] */
 void manager_forbid(void);
 
-/* Around fork: before, waits until the manager is between two pieces of work and keeps it there, or, in a program of one
- * thread, until it has left; signals are blocked. */
+/* Around fork: before, waits until the manager is between two pieces of work and keeps it there, or, in a program of
+ * one thread, until it has left; signals are blocked. */
 void manager_fork_prepare(void);
 void manager_fork_parent(void);
 void manager_fork_child(void);

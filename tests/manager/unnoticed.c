@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A program that has a manager must not notice it.  To the C library it is still single-threaded, so that shared_ptr and
- * stdio take their ways without locks; when it forks it has one thread; every signal reaches the program's own thread; its file descriptor table is not
- * shared, and it has no open file the program did not open; and a program that does nothing has a manager that does
- * nothing: its count of context switches stands still.
+ * A program that has a manager must not notice it.  To the C library it is still single-threaded, so that shared_ptr
+ * and stdio take their ways without locks; when it forks it has one thread; every signal reaches the program's own
+ * thread; its file descriptor table is not shared, and it has no open file the program did not open; and a program that
+ * does nothing has a manager that does nothing: its count of context switches stands still.
  */
 #include "watch.h"
 #include <pthread.h>

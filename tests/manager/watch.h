@@ -66,8 +66,8 @@ static inline unsigned long long switches_of(pid_t pid, pid_t task)
     return sum;
 }
 
-/* Waits until the task of an idle program sleeps for good: two seconds go by without a switch (on a busy machine it may wait
- * for a processor for one); ten are plenty for the manager's clocks to run out.  Returns its count of switches. */
+/* Waits until the task of an idle program sleeps for good: two seconds go by without a switch (on a busy machine it may
+ * wait for a processor for one); ten are plenty for the manager's clocks to run out.  Returns its count of switches. */
 static inline unsigned long long task_settled(pid_t pid, pid_t task)
 {
     unsigned long long last = 0, now = switches_of(pid, task);

@@ -226,82 +226,95 @@ static void merging_shares_what_is_mostly_free(unsigned c)
     munmap(block, blocks * sizeof *block);
 }
 
-/* A migrated thread: its blocks are of the heap it left, and come along at its first slow path. */
-static void a_thread_brings_its_heap_along(unsigned c)
+/* ---- a thread that is moved ---- */
+
+static void *block[1000];
+
+static void take_blocks(size_t count, unsigned c)
 {
-    size_t size = size_class[c].bytes;
-    void *block[200];
-    for (size_t i = 0; i < ARRAY_LEN(block); i++)
-        EXPECT((block[i] = malloc(size)) != NULL);
-    struct heap *mine = heap_here(), *other = bound_to_far_slot();
+    for (size_t i = 0; i < count; i++)
+        EXPECT((block[i] = malloc(size_class[c].bytes)) != NULL);
+}
+
+static void give_blocks(size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(block[i]);
+}
+
+static void expect_nothing_live(unsigned c)
+{
+    EXPECT_EQ(class_inspect(c).live, 0);
+    expect_heaps_sound();
+}
+
+/* The thread, on `mine`, was on far_slot and is now where `other` was. */
+static void move_here_from_far_slot(struct heap *mine, struct heap *other)
+{
     unsigned slot = sync_slot();
     expect_bound(mine, slot);
-    heap_of_cid[slot] = other; /* the thread was moved from far_slot to slot */
+    heap_of_cid[slot] = other;
     heap_of_cid[far_slot] = mine;
     other->x_slot = slot;
     mine->x_slot = far_slot;
     rcs_fence();
-    void *p = malloc(size); /* the heap here has nothing: a slow path */
-    EXPECT(p != NULL);
-    expect_bound(mine, slot);
+}
+
+static void expect_brought(const struct heap *mine, const struct heap *other)
+{
+    expect_bound(mine, sync_slot());
     expect_bound(other, far_slot);
+}
+
+/* Its blocks are of the heap it left, and come along at its first slow path. */
+static void a_thread_brings_its_heap_along(unsigned c)
+{
+    const size_t count = 200;
+    take_blocks(count, c);
+    struct heap *mine = heap_here(), *other = bound_to_far_slot();
+    move_here_from_far_slot(mine, other);
+    void *p = malloc(size_class[c].bytes); /* the heap here has nothing: a slow path */
+    EXPECT(p != NULL);
+    expect_brought(mine, other);
     EXPECT(superblock_owner(descriptor_of(block[0])) == mine);
     uint64_t remote = mine->remote_frees + other->remote_frees;
-    for (size_t i = 0; i < ARRAY_LEN(block); i++)
-        free(block[i]);
+    give_blocks(count);
     free(p);
     EXPECT_EQ(mine->remote_frees + other->remote_frees, remote);
-    EXPECT_EQ(class_inspect(c).live, 0);
-    expect_heaps_sound();
+    expect_nothing_live(c);
 }
 
 /* And if it is moved while it brings its heap: that goes where the thread was, and is brought once more. */
 static void a_thread_moved_meanwhile_brings_its_heap_again(unsigned c)
 {
-    size_t size = size_class[c].bytes;
-    void *block[200];
-    for (size_t i = 0; i < ARRAY_LEN(block); i++)
-        EXPECT((block[i] = malloc(size)) != NULL);
+    const size_t count = 200;
+    take_blocks(count, c);
     struct heap *mine = heap_here(), *other = bound_to_far_slot();
     unsigned slot = sync_slot();
     EXPECT(heap_follow(mine) == mine);
     EXPECT(heap_follow(other) == other); /* the slow path began on far_slot */
     expect_bound(mine, far_slot);
     expect_bound(other, slot);
-    void *p = malloc(size);
+    void *p = malloc(size_class[c].bytes);
     EXPECT(p != NULL);
-    expect_bound(mine, slot);
-    expect_bound(other, far_slot);
-    for (size_t i = 0; i < ARRAY_LEN(block); i++)
-        free(block[i]);
+    expect_brought(mine, other);
+    give_blocks(count);
     free(p);
-    EXPECT_EQ(class_inspect(c).live, 0);
-    expect_heaps_sound();
+    expect_nothing_live(c);
 }
 
 /* All it does is free: the first of those are remote, then the heap is brought. */
 static void a_thread_that_only_frees_brings_its_heap_along(unsigned c)
 {
-    size_t size = size_class[c].bytes;
-    enum { count = 1000 };
-    static void *block[count];
-    for (size_t i = 0; i < count; i++)
-        EXPECT((block[i] = malloc(size)) != NULL);
+    take_blocks(ARRAY_LEN(block), c);
     struct heap *mine = heap_here(), *other = bound_to_far_slot();
-    unsigned slot = sync_slot();
-    heap_of_cid[slot] = other;
-    heap_of_cid[far_slot] = mine;
-    other->x_slot = slot;
-    mine->x_slot = far_slot;
-    rcs_fence();
-    for (size_t i = 0; i < count; i++)
-        free(block[i]);
-    expect_bound(mine, slot);
+    move_here_from_far_slot(mine, other);
+    give_blocks(ARRAY_LEN(block));
+    expect_brought(mine, other);
     lock_take(&mine->lock);
     heap_drain(mine);
     lock_release(&mine->lock);
-    EXPECT_EQ(class_inspect(c).live, 0);
-    expect_heaps_sound();
+    expect_nothing_live(c);
 }
 
 int main(void)
