@@ -238,11 +238,12 @@ static void wait_gone_locked(void)
     last_tid = 0;
 }
 
-/* A program that to libc has one thread may be told that it has two when it forks (Python looks, and warns): so there
- * is none at that moment, nor right after it. */
+/* A program of one thread may see that it has two when it forks (Python looks, and warns): so there is none at that
+ * moment, nor right after it. */
 static void leave_for_fork_locked(void)
 {
-    if (last_tid == 0 || !os_is_single_threaded() || !stop_locked(LEAVE_NS_MAX))
+    const unsigned one_and_the_manager = 2;
+    if (last_tid == 0 || os_thread_count() != one_and_the_manager || !stop_locked(LEAVE_NS_MAX))
         return;
     wait_gone_locked();
     stay_away(manager_absent, FORKING_NS);

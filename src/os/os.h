@@ -135,8 +135,8 @@ uint32_t os_process_id(void);
  * directory that could be wanted back. */
 void os_thread_block_prepare(void *thread_pointer);
 bool os_thread_settle(const char *name);
-/* Whether libc knows of no thread but the first; false if it does not tell. */
-bool os_is_single_threaded(void);
+/* How many threads the process has, as the system counts; 0 if it does not tell. */
+unsigned os_thread_count(void);
 /* Waits until the process no longer counts a thread that is ending: its futex is woken a little before. */
 void os_thread_wait_gone(uint32_t tid);
 /* Cpu time of the calling thread. */

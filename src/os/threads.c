@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #ifndef SYS_close_range
@@ -111,12 +112,12 @@ void os_futex_wait_shared(_Atomic uint32_t *word, uint32_t expected, uint64_t ti
     sys_call(SYS_futex, (long)word, FUTEX_WAIT, expected, (long)&timeout, 0, 0);
 }
 
-/* libc's own; it may have none. */
-extern char __libc_single_threaded __attribute__((weak));
-
-bool os_is_single_threaded(void)
+unsigned os_thread_count(void)
 {
-    return &__libc_single_threaded != NULL && __libc_single_threaded != 0;
+    const unsigned links_of_its_own = 2; /* the directory has one more for each thread */
+    struct stat tasks;
+    long result = sys_call(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/task", (long)&tasks, 0, 0, 0);
+    return sys_failed(result) || tasks.st_nlink < links_of_its_own ? 0 : (unsigned)tasks.st_nlink - links_of_its_own;
 }
 
 bool os_is_privileged(void)

@@ -122,20 +122,26 @@ static int tasks_after_fork(void)
     return count;
 }
 
-static void forks(uint64_t seed)
+static void leaves_for_forks(struct rng *rng, int rounds)
 {
-    struct rng rng = {seed};
-    manager_start(&rng);
-    const int rounds = 10;
-    int left = 0, stayed = 0;
+    int left = 0;
     for (int i = 0; i < rounds; i++) {
-        CHECK_MSG(manager_awaited(&rng) != 0, "it does not come back");
+        CHECK_MSG(manager_awaited(rng) != 0, "it does not come back");
         if (i % 2 == 0)
             hoard_drop(0); /* it has something to do */
         left += tasks_after_fork() == 1;
     }
     /* The program does not wait long for a manager that gets no processor: on a busy machine it may still be there. */
     CHECK_MSG(left > 0, "the program has two threads after each fork");
+}
+
+static void forks(uint64_t seed)
+{
+    struct rng rng = {seed};
+    manager_start(&rng);
+    const int rounds = 10;
+    int stayed = 0;
+    leaves_for_forks(&rng, rounds);
     /* A program of several threads keeps it; but for one that was asked to leave before. */
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, thread_waits, NULL) == 0);
@@ -147,6 +153,7 @@ static void forks(uint64_t seed)
     CHECK_MSG(stayed >= rounds - 1, "it left %d times", rounds - stayed);
     thread_ends = 1;
     CHECK(pthread_join(thread, NULL) == 0);
+    leaves_for_forks(&rng, rounds); /* it has one again */
     hoard_drop(0);
 }
 
