@@ -235,7 +235,7 @@ static size_t provided_on_demand(uint64_t now)
 /* What has grown by so much is kept more than a piece ready.  Returns when it did. */
 static uint64_t grown_large(uint64_t now)
 {
-    bool changed;
+    bool changed = false;
     span_purge(purge_everything, &changed); /* what was used is not provided for */
     for (int i = 0; i < 6; i++, now += 100 * MS)
         provided_on_demand(now);

@@ -220,7 +220,7 @@ static void unused_reserve_is_given_back(void)
 static void used_memory_is_not_provided_for(void)
 {
     enum { slices = 96 };
-    bool changed;
+    bool changed = false;
     uint32_t first;
     EXPECT(span_take(span_dense, slices, 1, &first));
     span_purge(purge_everything, &changed);
@@ -245,7 +245,7 @@ static void large_blocks_are_not_provided_for(void)
     size_t slices = large->fresh_end - large->fresh_first + 64u;
     EXPECT(span_take(span_large, slices, 1, &first));
     span_give(first, slices);
-    bool changed;
+    bool changed = false;
     span_purge(purge_everything, &changed);
     while (dense->fresh_first < dense->fresh_end)
         take_one();

@@ -160,7 +160,7 @@ static void extend_or_shrink(struct rng *rng, size_t *extended)
 static void purge_all(void)
 {
     size_t expected = dirty_slices << SLICE_SHIFT, before = span_counts().purged_bytes;
-    bool changed;
+    bool changed = false;
     EXPECT_EQ(span_purge(purge_everything, &changed), expected + start.dirty_bytes);
     EXPECT_EQ(span_counts().purged_bytes - before, expected + start.dirty_bytes);
     start.dirty_bytes = 0;
@@ -305,7 +305,7 @@ static void *wait_for_purge_lock(void *unused)
 static void others_are_let_in(void)
 {
     pthread_t thread;
-    bool changed;
+    bool changed = false;
     lock_take(&purge_lock);
     EXPECT_EQ(pthread_create(&thread, NULL, wait_for_purge_lock, NULL), 0);
     while (!lock_is_contended(&purge_lock))
@@ -328,7 +328,7 @@ int main(int argc, char **argv)
     struct rng rng = unit_rng();
     taken = unit_map(SLICES_MAX);
     dirty = unit_map(SLICES_MAX);
-    bool changed;
+    bool changed = false;
     span_purge(purge_everything, &changed);
     start = span_counts();
     EXPECT_EQ(start.dirty_bytes, 0);

@@ -224,7 +224,7 @@ static void damage_stops_a_purge(void)
 int main(int argc, char **argv)
 {
     unit_print_mode();
-    unit_watchdog(120);
+    unit_watchdog(300);
     struct rng rng = unit_rng();
     a_straddler_waits_for_both_its_units();
     damage_stops_a_purge();
