@@ -128,7 +128,8 @@ struct heap *heap_follow(struct heap *h)
 {
     struct heap *last = last_heap;
     last_heap = h;
-    if (last == NULL || last == h || superblocks_of(last) < superblocks_of(h) || !is_still(last) || !exchange(h, last))
+    bool was_left = last != NULL && last != h && superblocks_of(last) >= superblocks_of(h) && is_still(last);
+    if (!was_left || !exchange(h, last))
         return h;
     last_heap = last; /* wherever it runs now: if it was moved again meanwhile, its next slow path follows once more */
     return heap_here();

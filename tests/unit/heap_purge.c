@@ -87,7 +87,7 @@ static void the_clock_spares_what_changes(void)
     const size_t size = 2000, count = 4000;
     unsigned c = size_class_of(size);
     void **block = unit_map(count * sizeof *block);
-    bool changed = false;
+    bool changed;
     purge(purge_everything, NULL);
     for (size_t i = 0; i < count; i++)
         fill(block[i] = malloc(size), size, i);

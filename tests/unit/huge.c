@@ -68,7 +68,7 @@ static void free_of_64(unsigned from, unsigned count)
 static size_t purge(enum purge_what what)
 {
     size_t bytes = 0, passes = 0, now;
-    bool changed = false;
+    bool changed;
     do {
         EXPECT(passes++ < 20);
         bytes += now = heap_purge(what, &changed);

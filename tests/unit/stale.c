@@ -43,7 +43,7 @@ static size_t resident_bytes(const struct superblock *s)
 /* A block in a superblock made from slices that a large block has left. */
 static char *block_on_used_slices(void)
 {
-    bool changed = false;
+    bool changed;
     purge(purge_everything, NULL);
     char *large = malloc(DIRTY_BYTES);
     EXPECT(large != NULL && window_contains(large));
@@ -85,7 +85,7 @@ static void goes_at_the_second_pass(void)
 {
     char *block = block_on_used_slices();
     struct superblock *s = descriptor_head(descriptor_of(block));
-    bool changed = false;
+    bool changed;
     purge(purge_unchanged, &changed);
     EXPECT(changed && is_stale(s));
     EXPECT_EQ(resident_bytes(s), bytes_of(s));
