@@ -237,8 +237,8 @@ static ino_t page_inode(pid_t manager)
 {
     char path[96];
     struct stat file;
-    int fd = -1;
-    for (int i = 0; i < 500 && (fd = page_fd(getpid(), manager)) < 0; i++)
+    int fd = -1, all;
+    for (int i = 0; i < 500 && ((fd = page_fd(getpid(), manager)) < 0 || own_mappings(&all) == 0); i++)
         sleep_us(2000);
     snprintf(path, sizeof path, "/proc/self/task/%d/fd/%d", (int)manager, fd);
     CHECK(fd >= 0 && stat(path, &file) == 0);
@@ -271,6 +271,11 @@ static void forked(uint64_t seed)
             child_of(&rng, inode);
         CHECK(waitpid(child, &status, 0) == child && status == 0);
         hoard_grow(&rng, MIB);
+    }
+    /* It left for the forks, and comes back with a page. */
+    for (int i = 0; i < 500 && own_mappings(&all) == 0; i++) {
+        manager_awaited(&rng);
+        sleep_us(2000);
     }
     CHECK(own_mappings(&all) == 1);
 }

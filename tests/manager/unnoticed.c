@@ -89,18 +89,6 @@ static void files(uint64_t seed)
     CHECK(access(path, F_OK) != 0);
 }
 
-/* While the program goes on; 0 if it does not come. */
-static pid_t manager_awaited(struct rng *rng)
-{
-    pid_t manager = 0;
-    for (int i = 0; i < 1000 && (manager = manager_of(getpid())) == 0; i++) {
-        hoard_drop(0);
-        hoard_grow(rng, START_BYTES);
-        sleep_us(2000);
-    }
-    return manager;
-}
-
 static volatile int thread_ends;
 
 static void *thread_waits(void *argument)

@@ -166,6 +166,18 @@ static inline pid_t manager_start(struct rng *rng)
     return task;
 }
 
+/* The manager, that may have left for a fork, once it is back while the program goes on; 0 if it does not come. */
+static inline pid_t manager_awaited(struct rng *rng)
+{
+    pid_t manager = 0;
+    for (int i = 0; i < 1000 && (manager = manager_of(getpid())) == 0; i++) {
+        hoard_drop(0);
+        hoard_grow(rng, START_BYTES);
+        sleep_us(2000);
+    }
+    return manager;
+}
+
 /* That growing starts none: the name comes late, so other threads than the program's own `threads` count as well. */
 static inline void manager_never(struct rng *rng, int threads)
 {
