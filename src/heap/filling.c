@@ -64,5 +64,6 @@ void filling_look(const void *block, size_t bytes, size_t slack)
 
 bool filling_expected(size_t bytes)
 {
-    return tells(bytes) && atomic_load_explicit(&fills, memory_order_relaxed);
+    return tells(bytes) && (option_get(option_huge_pages) == huge_pages_on ||
+                            atomic_load_explicit(&fills, memory_order_relaxed));
 }

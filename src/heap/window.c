@@ -129,22 +129,23 @@ bool window_start(void)
 }
 
 /* How much to open when `slices` are wanted: an eighth of what there is, within bounds, ending on the boundary of a
- * huge page so that the next step can use them from its start. */
+ * huge page so that the next step can use them from its start; a small process gets by with half of one. */
 static size_t step_for(size_t slices)
 {
     size_t step = max_size(STEP_SLICES_MIN, min_size(top / 8, STEP_SLICES_MAX));
     size_t end = top + max_size(slices, step);
-    return align_up(end, end < HUGE_PAGE_SLICES ? STEP_SLICES_MIN : HUGE_PAGE_SLICES) - top;
+    bool is_small = end < HUGE_PAGE_SLICES && option_get(option_huge_pages) != huge_pages_on;
+    return align_up(end, is_small ? STEP_SLICES_MIN : HUGE_PAGE_SLICES) - top;
 }
 
 /* Who was started by a large process counts as large himself: the system's peak goes on over exec. */
-static bool is_time_for_huge_pages(void)
+static bool is_time_for_huge_pages(bool is_dense)
 {
     unsigned choice = option_get(option_huge_pages);
     if (choice != huge_pages_auto)
         return choice == huge_pages_on;
-    return huge_from != SLICE_END ||
-           (top << SLICE_SHIFT >= HUGE_START_BYTES && os_resident_peak_bytes() >= HUGE_START_BYTES);
+    return is_dense && (huge_from != SLICE_END || (top << SLICE_SHIFT >= HUGE_START_BYTES &&
+                                                   os_resident_peak_bytes() >= HUGE_START_BYTES));
 }
 
 uint32_t window_huge_from(void)
@@ -177,7 +178,7 @@ bool window_open(size_t slices, bool is_dense, uint32_t *first, size_t *count)
             return false;
     }
     top = at;
-    if (is_dense && is_time_for_huge_pages()) {
+    if (is_time_for_huge_pages(is_dense)) {
         huge_from = min_size(huge_from, top);
         os_advise_huge((char *)hot.window_base + (top << SLICE_SHIFT), want << SLICE_SHIFT);
     }

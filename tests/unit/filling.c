@@ -79,6 +79,12 @@ static void the_last_one_counts(size_t size)
     EXPECT(!filling_expected(size));
     option_value[option_huge_pages] = huge_pages_auto;
     EXPECT(filling_expected(size));
+    EXPECT(!after_filling(size, size / 2));
+    option_value[option_huge_pages] = huge_pages_on;
+    EXPECT(filling_expected(size));
+    option_value[option_huge_pages] = huge_pages_auto;
+    EXPECT(!filling_expected(size));
+    EXPECT(after_filling(size, size));
 }
 
 static void huge_pages_are_asked_for(void)
