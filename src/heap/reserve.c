@@ -116,12 +116,11 @@ static uint32_t stretch_end(void)
     struct arena *a = &arena[span_dense];
     if (reserve.front == SLICE_NONE)
         return SLICE_NONE;
-    if (reserve.front == a->fresh_first) {
-        /* The next step of the window is opened early, else its first pages would always be missed. */
-        if (a->fresh_end - a->fresh_first < reserve.target)
-            arena_open(a, a->fresh_end - a->fresh_first + 1);
-        return reserve.front == a->fresh_first ? a->fresh_end : reserve.front;
-    }
+    /* The next step of the window is opened early, else its first pages would always be missed. */
+    if (reserve.front == a->fresh_first && a->fresh_end - a->fresh_first < reserve.target)
+        arena_open(a, a->fresh_end - a->fresh_first + 1);
+    if (reserve.front == a->fresh_first)
+        return a->fresh_end;
     if (!window_contains(slice_address(reserve.front)) || arena_of(reserve.front) != a)
         return reserve.front;
     const struct superblock *s = descriptor_of_slice(reserve.front);
@@ -147,28 +146,51 @@ static uint32_t cold_run(uint32_t first, uint32_t stop)
     return end - first;
 }
 
+/* The piece that begins with the first cold slice from *at on; 0 if there is none before `end`. */
+static uint32_t cold_piece(uint32_t *at, uint32_t end, bool huge)
+{
+    while (*at < end && cold_run(*at, *at + 1) == 0)
+        ++*at;
+    size_t border = align_up(*at + 1ul, huge ? HUGE_PAGE_SLICES : 1);
+    return *at < end ? cold_run(*at, (uint32_t)min_size(end, border)) : 0;
+}
+
+static uint32_t piece_ahead(bool huge)
+{
+    uint32_t end = stretch_end();
+    if (end == reserve.front)
+        return 0;
+    if (reserve.cursor <= reserve.front)
+        overtake(huge);
+    return cold_piece(&reserve.cursor, end, huge);
+}
+
+/* Where the program goes on when the stretch at the front is used up: the other arena may have opened what follows it. */
+static uint32_t piece_of_next_stretch(bool huge, uint32_t *first)
+{
+    const struct arena *a = &arena[span_dense];
+    *first = a->fresh_first;
+    bool is_ahead = reserve.front != SLICE_NONE && reserve.front != a->fresh_first;
+    return is_ahead ? cold_piece(first, a->fresh_end, huge) : 0;
+}
+
 bool reserve_next(bool huge, struct reserve_piece *piece)
 {
-    uint32_t slices = 0;
+    uint32_t slices = 0, first = SLICE_NONE;
     lock_take(&span_lock);
-    uint32_t end = stretch_end();
-    if (end != reserve.front && reserve.ready < wanted()) {
-        if (reserve.cursor <= reserve.front)
-            overtake(huge);
-        while (reserve.cursor < end && cold_run(reserve.cursor, reserve.cursor + 1) == 0)
-            reserve.cursor++;
-        size_t border = align_up(reserve.cursor + 1ul, huge ? HUGE_PAGE_SLICES : 1);
-        if (reserve.cursor < end)
-            slices = cold_run(reserve.cursor, (uint32_t)min_size(end, border));
+    if (reserve.ready < wanted()) {
+        slices = piece_ahead(huge);
+        first = reserve.cursor;
+        reserve.cursor += slices;
+        if (slices == 0)
+            slices = piece_of_next_stretch(huge, &first);
     }
     if (reserve.ready + slices > bound())
         slices = 0;
     if (slices > 0) {
         for (uint32_t i = 0; i < slices; i++)
-            descriptor_of_slice(reserve.cursor + i)->flags |= FLAG_WARM;
-        *piece =
-            (struct reserve_piece){slice_address(reserve.cursor), (size_t)slices << SLICE_SHIFT, reserve.demanded_at};
-        reserve.cursor += slices;
+            descriptor_of_slice(first + i)->flags |= FLAG_WARM;
+        *piece = (struct reserve_piece){slice_address(first), (size_t)slices << SLICE_SHIFT, reserve.demanded_at};
         reserve.ready += slices;
         reserve.provided += slices;
     }

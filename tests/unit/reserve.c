@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The reserve under made-up demand: pieces lie ahead of the front, on memory nobody has used; its size follows misses
+ * The reserve under made-up demand: pieces lie ahead of the front, or in the stretch that is next, on memory nobody has
+ * used; its size follows misses
  * and waste within its bound; unused reserve is given back; touching leaves content alone whoever writes it.
  */
 #include "heap/reserve.h"
@@ -257,6 +258,28 @@ static void large_blocks_are_not_provided_for(void)
             EXPECT(arena_of(slice_of(piece.address)) == dense);
 }
 
+/* Where the window goes on elsewhere, for large blocks have the slices behind it, so does the reserve. */
+static void goes_on_in_the_next_stretch(void)
+{
+    const size_t few = 8;
+    struct arena *dense = &arena[span_dense], *large = &arena[span_large];
+    while (reserve_counts().reserve_bytes > 0 || dense->fresh_end - dense->fresh_first > few ||
+           dense->fresh_end == dense->fresh_first)
+        take_one();
+    lock_take(&span_lock);
+    EXPECT(arena_open(large, large->fresh_end - large->fresh_first + 1));
+    lock_release(&span_lock);
+    uint32_t end = dense->fresh_end;
+    EXPECT(provide(false) >= TARGET_MIN);
+    EXPECT(dense->fresh_first > end);
+    struct reserve_counts before = reserve_counts();
+    for (size_t i = 0; i < 2 * few; i++)
+        take_one();
+    struct reserve_counts after = reserve_counts();
+    EXPECT(after.miss_bytes - before.miss_bytes <= SLICE_BYTES); /* what the program was about to touch */
+    EXPECT(after.hit_bytes - before.hit_bytes >= (2 * few - 1) * SLICE_BYTES);
+}
+
 static uint64_t *counted;
 static _Atomic bool done;
 
@@ -304,6 +327,7 @@ int main(void)
     target_follows_the_pace_downwards();
     what_is_ready_is_hit(true);
     who_comes_too_near_is_kept_more();
+    goes_on_in_the_next_stretch();
     unused_reserve_is_given_back();
     used_memory_is_not_provided_for();
     large_blocks_are_not_provided_for();
