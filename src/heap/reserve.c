@@ -181,7 +181,6 @@ bool reserve_next(bool huge, struct reserve_piece *piece)
     if (reserve.ready < wanted()) {
         slices = piece_ahead(huge);
         first = reserve.cursor;
-        reserve.cursor += slices;
         if (slices == 0)
             slices = piece_of_next_stretch(huge, &first);
     }
@@ -191,6 +190,8 @@ bool reserve_next(bool huge, struct reserve_piece *piece)
         for (uint32_t i = 0; i < slices; i++)
             descriptor_of_slice(first + i)->flags |= FLAG_WARM;
         *piece = (struct reserve_piece){slice_address(first), (size_t)slices << SLICE_SHIFT, reserve.demanded_at};
+        if (first == reserve.cursor)
+            reserve.cursor += slices;
         reserve.ready += slices;
         reserve.provided += slices;
     }
