@@ -46,7 +46,8 @@ static _Atomic uint32_t tid;            /* of the thread; the kernel clears it w
 static uint32_t last_tid;               /* of the last one started; 0 once it is known to be gone */
 static _Atomic uint32_t notices, asked;
 static size_t start_bytes = MANAGER_START_BYTES; /* in use: from here on it is worthwhile */
-static uint32_t starter;                /* thread that started it */
+static uint32_t starter;                /* thread that started it, and the cpu it did so on */
+static unsigned starter_cpu;
 static _Atomic uint64_t away_until_ns;
 static _Atomic unsigned park_depth;
 static _Atomic unsigned calls; /* of park_depth, for the time of a call */
@@ -131,8 +132,16 @@ static void serve(void)
     report_close();
 }
 
+/* A new thread is often left on the cpu it was made on, and reads its files there while the program waits. */
+static void leave_starter(void)
+{
+    if (starter_cpu != OS_CPU_UNKNOWN && os_current_place().cpu == starter_cpu)
+        os_leave_cpu(starter_cpu);
+}
+
 static void run(void)
 {
+    leave_starter();
     /* Sharing the program's file descriptors would be seen: numbers taken that it expects, files kept open. */
     if (!os_thread_settle("sutler-manager"))
         manager_forbid();
@@ -186,6 +195,7 @@ static long start_locked(void)
     wait_not_counted(thread_pointer);
     bell_note_leader();
     starter = os_thread_id();
+    starter_cpu = os_current_place().cpu;
     atomic_store(&manager_is_called_off, false);
     atomic_store(&tid, 1); /* until the kernel writes it */
     atomic_store(&mapping_is_helped, true);

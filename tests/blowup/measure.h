@@ -3,12 +3,12 @@
  * Memory against a bound.  Each program counts what it holds in class-rounded bytes (malloc_usable_size), keeps the peak
  * of every size class, and compares the process's resident memory with
  *
- *     bound = 2 x sum over classes of peak live bytes + 16 MiB + what was resident at the start
+ *     bound = sum over classes of (2 x peak live bytes + one superblock per cpu) + 16 MiB + what was resident at the start
  *
  * The design allows peak / (1 - f - 1/4) per class plus a constant number of superblocks per heap and class: with an
- * emptiness threshold f of 1/4 that is 2 x peak, and the constants fit into 16 MiB on the few cpus of a test machine (more
- * than 16 cpus get 1 MiB each).  Blowup is not a factor but growth without end, so the loops run long enough that an
- * allocator which never reuses remotely freed blocks exceeds the bound many times over.
+ * emptiness threshold f of 1/4 that is 2 x peak, and there is a heap for each cpu, with one superblock in use.  Blowup is
+ * not a factor but growth without end, so the loops run long enough that an allocator which never reuses remotely freed
+ * blocks exceeds the bound many times over.
  */
 #ifndef TESTS_BLOWUP_MEASURE_H
 #define TESTS_BLOWUP_MEASURE_H
@@ -70,14 +70,21 @@ static inline void measure_sample(void)
     raise_to(&resident_peak, proc_resident_bytes());
 }
 
+static inline size_t superblock_bytes(size_t usable)
+{
+    return usable <= KIB ? 64 * KIB : usable <= 8 * KIB ? 256 * KIB : usable <= 32 * KIB ? MIB : 4 * MIB;
+}
+
 static inline void measure_end(void)
 {
     measure_sample();
     size_t cpus = (size_t)sysconf(_SC_NPROCESSORS_CONF);
-    size_t live_peak = 0;
-    for (size_t i = 0; i < MEASURE_CLASSES; i++)
+    size_t live_peak = 0, superblocks = 0;
+    for (size_t i = 0; i < MEASURE_CLASSES; i++) {
         live_peak += measure_classes[i].peak;
-    size_t bound = 2 * live_peak + 16 * MIB + (cpus > 16 ? (cpus - 16) * MIB : 0) + resident_start;
+        superblocks += measure_classes[i].peak > 0 ? superblock_bytes(measure_classes[i].usable) : 0;
+    }
+    size_t bound = 2 * live_peak + cpus * superblocks + 16 * MIB + resident_start;
     test_say("live peaks of all classes %zu KiB, resident peak %zu KiB, bound %zu KiB\n", live_peak / KIB, resident_peak / KIB,
              bound / KIB);
     CHECK_MSG(resident_peak <= bound, "resident memory %zu KiB exceeds the bound %zu KiB", resident_peak / KIB,
