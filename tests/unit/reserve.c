@@ -157,6 +157,23 @@ static void target_follows_the_pace_downwards(void)
     target_grows_with_misses_up_to_the_bound();
 }
 
+/* A huge page the bound has no room for yet is not passed over. */
+static void what_was_refused_comes_later(void)
+{
+    const size_t page_and_a_quarter = TARGET_MIN + TARGET_MIN / 4;
+    while (reserve_counts().reserve_bytes > 0)
+        take_one();
+    reserve_expect(page_and_a_quarter);
+    provide(true);
+    struct reserve_counts before = reserve_counts();
+    for (unsigned i = 0; i < 8 * HUGE_PAGE_SLICES; i++) {
+        take_one();
+        provide(true);
+    }
+    EXPECT(reserve_counts().miss_bytes - before.miss_bytes <= RESERVE_PIECE_MAX);
+    reserve_expect(SIZE_MAX);
+}
+
 static size_t target_before;
 
 static void take_beside(void *page)
@@ -326,6 +343,7 @@ int main(void)
     target_grows_with_misses_up_to_the_bound();
     target_follows_the_pace_downwards();
     what_is_ready_is_hit(true);
+    what_was_refused_comes_later();
     who_comes_too_near_is_kept_more();
     goes_on_in_the_next_stretch();
     unused_reserve_is_given_back();
