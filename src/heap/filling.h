@@ -4,7 +4,8 @@
  * others touch a few pages of each (sparse tables, arenas of other allocators) and would pay 2 MiB for every one.  So
  * huge pages are asked for a large block only after one was seen to be full: when it was freed, had to grow, or was
  * followed by the next.  The last one seen counts, but for this: one not yet full when the next is taken says nothing,
- * it may still be filled.  With huge_pages=on they are asked for whatever was seen.  (docs/decisions/0008-huge-pages-for-what-is-filled.md)
+ * it may still be filled.  With huge_pages=on they are asked for whatever was seen.
+ * (docs/decisions/0008-huge-pages-for-what-is-filled.md)
  *
  * May be called from any thread.
  */
