@@ -3,12 +3,12 @@
  * Memory against a bound.  Each program counts what it holds in class-rounded bytes (malloc_usable_size), keeps the peak
  * of every size class, and compares the process's resident memory with
  *
- *     bound = sum over classes of (2 x peak live bytes + one superblock per cpu) + 16 MiB + what was resident at the start
+ *     bound = sum over classes of (2 x peak live bytes + one superblock per cpu) + 16 MiB + what was resident at first
  *
  * The design allows peak / (1 - f - 1/4) per class plus a constant number of superblocks per heap and class: with an
- * emptiness threshold f of 1/4 that is 2 x peak, and there is a heap for each cpu, with one superblock in use.  Blowup is
- * not a factor but growth without end, so the loops run long enough that an allocator which never reuses remotely freed
- * blocks exceeds the bound many times over.
+ * emptiness threshold f of 1/4 that is 2 x peak, and there is a heap for each cpu, with one superblock in use.
+ * Blowup is not a factor but growth without end, so the loops run long enough that an allocator which never reuses
+ * remotely freed blocks exceeds the bound many times over.
  */
 #ifndef TESTS_BLOWUP_MEASURE_H
 #define TESTS_BLOWUP_MEASURE_H
@@ -70,21 +70,31 @@ static inline void measure_sample(void)
     raise_to(&resident_peak, proc_resident_bytes());
 }
 
-static inline size_t superblock_bytes(size_t usable)
+/* One superblock of every class in use: of eight per doubling, whatever sizes the malloc at hand has. */
+static inline size_t superblocks_bytes(void)
 {
-    return usable <= KIB ? 64 * KIB : usable <= 8 * KIB ? 256 * KIB : usable <= 32 * KIB ? MIB : 4 * MIB;
+    static bool counted[64][8];
+    size_t bytes = 0;
+    for (size_t i = 0; i < MEASURE_CLASSES; i++) {
+        size_t usable = measure_classes[i].usable;
+        if (usable < 16)
+            continue;
+        unsigned doubling = 63 - (unsigned)__builtin_clzl(usable - 1), eighth = (usable - 1) >> (doubling - 3) & 7;
+        if (!counted[doubling][eighth])
+            bytes += usable <= KIB ? 64 * KIB : usable <= 8 * KIB ? 256 * KIB : usable <= 32 * KIB ? MIB : 4 * MIB;
+        counted[doubling][eighth] = true;
+    }
+    return bytes;
 }
 
 static inline void measure_end(void)
 {
     measure_sample();
     size_t cpus = (size_t)sysconf(_SC_NPROCESSORS_CONF);
-    size_t live_peak = 0, superblocks = 0;
-    for (size_t i = 0; i < MEASURE_CLASSES; i++) {
+    size_t live_peak = 0;
+    for (size_t i = 0; i < MEASURE_CLASSES; i++)
         live_peak += measure_classes[i].peak;
-        superblocks += measure_classes[i].peak > 0 ? superblock_bytes(measure_classes[i].usable) : 0;
-    }
-    size_t bound = 2 * live_peak + cpus * superblocks + 16 * MIB + resident_start;
+    size_t bound = 2 * live_peak + cpus * superblocks_bytes() + 16 * MIB + resident_start;
     test_say("live peaks of all classes %zu KiB, resident peak %zu KiB, bound %zu KiB\n", live_peak / KIB, resident_peak / KIB,
              bound / KIB);
     CHECK_MSG(resident_peak <= bound, "resident memory %zu KiB exceeds the bound %zu KiB", resident_peak / KIB,
