@@ -218,12 +218,14 @@ static bool stop_at_step(pid_t manager, struct rng *rng)
     return true;
 }
 
-/* Only in rcs mode must sections be fenced off. */
+extern const unsigned int __rseq_size __attribute__((weak)); /* not in every C library */
+
+/* Only sections must be fenced off, and they need the C library's rseq area. */
 static bool has_fences(void)
 {
     char sync[16];
     CHECK(sutler_option_get("sync", sync, sizeof sync) == 0);
-    return strcmp(sync, "rcs") == 0;
+    return strcmp(sync, "rcs") == 0 && &__rseq_size != NULL && __rseq_size != 0;
 }
 
 static unsigned times_held(long number, bool ends)
