@@ -34,7 +34,7 @@ static bool is_full(const char *block, size_t bytes, size_t slack)
 
 static bool tells(size_t bytes)
 {
-    return bytes >= FILLING_BYTES_MIN && option_get(option_huge_pages) != huge_pages_off;
+    return bytes >= FILLING_BYTES_MIN && option_get(option_huge_pages) == huge_pages_auto;
 }
 
 void filling_look_back(void)
@@ -64,6 +64,7 @@ void filling_look(const void *block, size_t bytes, size_t slack)
 
 bool filling_expected(size_t bytes)
 {
-    return tells(bytes) && (option_get(option_huge_pages) == huge_pages_on ||
-                            atomic_load_explicit(&fills, memory_order_relaxed));
+    if (option_get(option_huge_pages) == huge_pages_on)
+        return bytes >= FILLING_BYTES_MIN;
+    return tells(bytes) && atomic_load_explicit(&fills, memory_order_relaxed);
 }

@@ -31,7 +31,8 @@ bool window_start(void);
 
 /* Opens at least `slices` more slices directly at the top; *first is the first new slice's number, *count how many were
  * opened.  A new stretch need not follow the last.  If it `is_dense`, all of it to be touched in time, huge pages are
- * asked for once the window has grown.  Returns false without memory.  Caller holds the span lock. */
+ * asked for once the window has grown; with huge_pages=on for every stretch.  Returns false without memory.  Caller
+ * holds the span lock. */
 bool window_open(size_t slices, bool is_dense, uint32_t *first, size_t *count);
 
 /* Lets free's fast path look descriptors up: rcs mode. */
