@@ -3,7 +3,7 @@
  * Memory against a bound.  Each program counts what it holds in class-rounded bytes (malloc_usable_size), keeps the peak
  * of every size class, and compares the process's resident memory with
  *
- *     bound = sum over classes of (2 x peak live bytes + one superblock per cpu) + 16 MiB + what was resident at first
+ *     bound = sum over classes of (2 x peak live bytes + one superblock per cpu) + what was resident at first
  *
  * The design allows peak / (1 - f - 1/4) per class plus a constant number of superblocks per heap and class: with an
  * emptiness threshold f of 1/4 that is 2 x peak, and there is a heap for each cpu, with one superblock in use.
@@ -94,7 +94,7 @@ static inline void measure_end(void)
     size_t live_peak = 0;
     for (size_t i = 0; i < MEASURE_CLASSES; i++)
         live_peak += measure_classes[i].peak;
-    size_t bound = 2 * live_peak + cpus * superblocks_bytes() + 16 * MIB + resident_start;
+    size_t bound = 2 * live_peak + cpus * superblocks_bytes() + resident_start;
     test_say("live peaks of all classes %zu KiB, resident peak %zu KiB, bound %zu KiB\n", live_peak / KIB, resident_peak / KIB,
              bound / KIB);
     CHECK_MSG(resident_peak <= bound, "resident memory %zu KiB exceeds the bound %zu KiB", resident_peak / KIB,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The reserve under made-up demand: pieces lie ahead of the front, or in the stretch that is next, on memory nobody has
- * used; its size follows misses
- * and waste within its bound; unused reserve is given back; touching leaves content alone whoever writes it.
+ * used; its size follows misses and waste within its bound; unused reserve is given back; touching leaves content alone
+ * whoever writes it.
  */
 #include "heap/reserve.h"
 
