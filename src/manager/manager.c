@@ -132,16 +132,10 @@ static void serve(void)
     report_close();
 }
 
-/* A new thread is often left on the cpu it was made on, and reads its files there while the program waits. */
-static void leave_starter(void)
-{
-    if (starter_cpu != OS_CPU_UNKNOWN && os_current_place().cpu == starter_cpu)
-        os_leave_cpu(starter_cpu);
-}
-
 static void run(void)
 {
-    leave_starter();
+    /* Often left on the cpu it was made on, it would read its files there while the program waits. */
+    os_leave_cpu(starter_cpu);
     /* Sharing the program's file descriptors would be seen: numbers taken that it expects, files kept open. */
     if (!os_thread_settle("sutler-manager"))
         manager_forbid();

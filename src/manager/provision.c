@@ -71,10 +71,9 @@ static void settle_beside(struct os_place place)
     if (follows && place.node != preferred_node)
         os_prefer_node(place.node);
     preferred_node = place.node;
-    if (place.cpu != OS_CPU_UNKNOWN && place.cpu == os_current_place().cpu && os_now_ns() - moved_ns >= MOVE_NS) {
-        os_leave_cpu(place.cpu);
-        moved_ns = os_now_ns();
-    }
+    uint64_t now = os_now_ns();
+    if (now - moved_ns >= MOVE_NS && os_leave_cpu(place.cpu))
+        moved_ns = now;
 }
 
 static bool provide_piece(void)

@@ -115,8 +115,9 @@ struct os_place {
     unsigned cpu, node;
 };
 struct os_place os_current_place(void);
-/* Moves the caller to another cpu it may run on, if there is one.  Where it may run stays as it is. */
-void os_leave_cpu(unsigned cpu);
+/* Moves the caller, if that is where it runs, to another cpu it may run on, if there is one.  Where it may run stays as
+ * it is.  Returns whether it tried. */
+bool os_leave_cpu(unsigned cpu);
 
 /* The NUMA node where the calling thread's new pages shall lie; and whether nobody has said so yet. */
 bool os_has_default_memory_policy(void);

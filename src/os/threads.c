@@ -257,17 +257,20 @@ struct os_place os_current_place(void)
 }
 
 /* Narrowed and widened again.  Should somebody else change the mask in these microseconds, that is lost. */
-void os_leave_cpu(unsigned cpu)
+bool os_leave_cpu(unsigned cpu)
 {
     unsigned long mask[128] = {0}, bit = 1ul << cpu % 64;
+    if (cpu / 64 >= ARRAY_LEN(mask) || os_current_place().cpu != cpu)
+        return false;
     long bytes = sys_call(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
-    if (sys_failed(bytes) || cpu / 64 >= ARRAY_LEN(mask) || (mask[cpu / 64] & bit) == 0)
-        return;
+    if (sys_failed(bytes) || (mask[cpu / 64] & bit) == 0)
+        return true;
     mask[cpu / 64] &= ~bit;
     if (sys_failed(sys_call(SYS_sched_setaffinity, 0, bytes, (long)mask, 0, 0, 0)))
-        return; /* there is no other */
+        return true; /* there is no other */
     mask[cpu / 64] |= bit;
     sys_call(SYS_sched_setaffinity, 0, bytes, (long)mask, 0, 0, 0);
+    return true;
 }
 
 bool os_has_default_memory_policy(void)

@@ -65,14 +65,14 @@ static void a_cpu_is_left(void)
     EXPECT(CPU_COUNT(&all) == 1 || os_current_place().cpu != cpu);
     EXPECT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
     EXPECT(CPU_EQUAL(&all, &after));
-    os_leave_cpu(100000); /* nobody is there */
+    EXPECT(!os_leave_cpu(100000) && !os_leave_cpu(OS_CPU_UNKNOWN)); /* nobody runs there */
     /* The only one is not left. */
     cpu = os_current_place().cpu;
     CPU_ZERO(&before);
     CPU_SET(cpu, &before);
     EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
     cpu = os_current_place().cpu;
-    os_leave_cpu(cpu);
+    EXPECT(os_leave_cpu(cpu) && !os_leave_cpu(cpu + 1));
     EXPECT_EQ(os_current_place().cpu, cpu);
     EXPECT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
     EXPECT(CPU_EQUAL(&before, &after));

@@ -296,7 +296,7 @@ static void a_run_keeps_to_its_budget(uint64_t now)
 }
 
 static struct os_place place = {1, 0};
-static unsigned left_cpu = OS_CPU_UNKNOWN, leaves;
+static unsigned leaves;
 
 struct os_place __wrap_os_current_place(void);
 struct os_place __wrap_os_current_place(void)
@@ -304,11 +304,12 @@ struct os_place __wrap_os_current_place(void)
     return place;
 }
 
-void __wrap_os_leave_cpu(unsigned cpu);
-void __wrap_os_leave_cpu(unsigned cpu)
+bool __wrap_os_leave_cpu(unsigned cpu);
+bool __wrap_os_leave_cpu(unsigned cpu)
 {
-    left_cpu = cpu;
-    leaves++;
+    bool leaves_it = cpu != OS_CPU_UNKNOWN && cpu == place.cpu;
+    leaves += leaves_it;
+    return leaves_it;
 }
 
 /* The next that asks is at `cpu`, and so is the manager. */
@@ -325,10 +326,10 @@ static void the_cpu_of_who_asks_is_left(uint64_t now)
     now = grown_large(now);
     leaves = 0;
     EXPECT(provided_on_demand(now) > RESERVE_PIECE_MAX); /* in several pieces */
-    EXPECT(leaves == 1 && left_cpu == 1);
+    EXPECT_EQ(leaves, 1);
     move_to(0);
     EXPECT(provided_on_demand(now + 100 * MS) > 0);
-    EXPECT(leaves == 2 && left_cpu == 0);
+    EXPECT_EQ(leaves, 2);
     move_to(OS_CPU_UNKNOWN);
     EXPECT(provided_on_demand(now + 200 * MS) > 0);
     EXPECT_EQ(leaves, 2);
