@@ -24,6 +24,9 @@ int os_map_at(void *address, size_t size);
 /* The same at an address of the system's choice; NULL when there is no memory.  [signal] */
 void *os_map(size_t size);
 
+/* Whether pages, otherwise read only, may be written to.  Returns false if the system does not allow it. */
+bool os_set_writable(void *address, size_t size, bool writable);
+
 /* Gives a mapping, or a part of one, back.  Cannot fail in a way the caller could act on. */
 void os_unmap(void *address, size_t size);
 

@@ -57,6 +57,12 @@ void *os_map(size_t size)
     return sys_failed(result) ? NULL : (void *)result;
 }
 
+bool os_set_writable(void *address, size_t size, bool writable)
+{
+    long protection = PROT_READ | (writable ? PROT_WRITE : 0);
+    return !sys_failed(sys_call(SYS_mprotect, (long)address, (long)size, protection, 0, 0, 0));
+}
+
 void os_unmap(void *address, size_t size)
 {
     /* Refused where it would split a mapping and there may be no more of them: then at least the pages go. */

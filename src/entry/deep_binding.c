@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Libraries loaded with RTLD_DEEPBIND (PHP loads its extensions so) look a name up in the libraries they need before
+ * the program's: they would find libc's free, and give it blocks of ours, and libc's setuid, which knows nothing of the
+ * manager.  So before the first such dlopen libc's symbol table is made to say, under the names this library defines,
+ * what everybody else finds under them.  All other names are bound as the flag says.
+ * (docs/decisions/0011-deep-binding.md)
+ *
+ * A name is left alone where another library stands between us and libc with a definition of its own: it may look for
+ * the next one when it is called, and would find itself.
+ *
+ * Only in the shared library: a static program's libc has no symbols to look up.
+ */
+#include <dlfcn.h>
+#include <gnu/lib-names.h>
+#include <link.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/compiler.h"
+#include "os/lock.h"
+#include "os/os.h"
+
+/* The names a library defines, and the hash table by which the loader finds them (DT_GNU_HASH): for each bucket the
+ * index of its first symbol; for each symbol its hash, the last bit of which is set where its bucket ends. */
+struct symbols {
+    ElfW(Addr) base;
+    ElfW(Sym) * table;
+    const char *names;
+    uint32_t bucket_count, first;
+    const uint32_t *buckets, *hashes;
+};
+
+/* Returns false for a library that has no such table. */
+static bool symbols_of(const struct link_map *library, struct symbols *s)
+{
+    const uint32_t *hash = NULL;
+    *s = (struct symbols){.base = library->l_addr};
+    for (const ElfW(Dyn) *entry = library->l_ld; entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag == DT_SYMTAB)
+            s->table = (ElfW(Sym) *)entry->d_un.d_ptr;
+        else if (entry->d_tag == DT_STRTAB)
+            s->names = (const char *)entry->d_un.d_ptr;
+        else if (entry->d_tag == DT_GNU_HASH)
+            hash = (const uint32_t *)entry->d_un.d_ptr;
+    }
+    if (s->table == NULL || s->names == NULL || hash == NULL)
+        return false;
+    size_t filter_words = hash[2] * (sizeof(ElfW(Addr)) / sizeof *hash);
+    s->bucket_count = hash[0];
+    s->first = hash[1];
+    s->buckets = hash + 4 + filter_words;
+    s->hashes = s->buckets + s->bucket_count;
+    return true;
+}
+
+static bool ends_bucket(const struct symbols *s, uint32_t index)
+{
+    return (s->hashes[index - s->first] & 1) != 0;
+}
+
+static uint32_t hash_of(const char *name)
+{
+    uint32_t hash = 5381;
+    for (; *name != '\0'; name++)
+        hash = hash * 33 + (unsigned char)*name;
+    return hash;
+}
+
+static struct lock writing = LOCK_FREE; /* nothing of the loader's is called under it */
+
+static void write_value(ElfW(Sym) * symbol, ElfW(Addr) value)
+{
+    void *page = (void *)align_down((uintptr_t)&symbol->st_value, os_page_bytes);
+    lock_take(&writing);
+    if (os_set_writable(page, os_page_bytes, true)) { /* else the library has what it would have without us */
+        __atomic_store_n(&symbol->st_value, value, __ATOMIC_RELAXED); /* others may be looking names up */
+        os_set_writable(page, os_page_bytes, false);
+    }
+    lock_release(&writing);
+}
+
+/* In all versions of it that are, in fact, the next definition after ours. */
+static void redirect(const struct symbols *libc, const char *name)
+{
+    ElfW(Addr) next = (ElfW(Addr))dlsym(RTLD_NEXT, name), everybodys = (ElfW(Addr))dlsym(RTLD_DEFAULT, name);
+    uint32_t index = libc->buckets[hash_of(name) % libc->bucket_count];
+    if (next == 0 || index < libc->first)
+        return;
+    for (;; index++) {
+        ElfW(Sym) *symbol = &libc->table[index];
+        if (libc->base + symbol->st_value == next && strcmp(libc->names + symbol->st_name, name) == 0)
+            write_value(symbol, everybodys - libc->base);
+        if (ends_bucket(libc, index))
+            return;
+    }
+}
+
+static void *(*next_dlopen)(const char *, int);
+
+/* At the start: once libc's name is redirected it cannot be found. */
+static __attribute__((constructor)) void find_next_dlopen(void)
+{
+    next_dlopen = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
+}
+
+static void in_child(void)
+{
+    lock_reset(&writing);
+}
+
+/* Two threads may do it at once: to the same end. */
+static void redirect_ours(void)
+{
+    struct link_map *libc, *own;
+    struct symbols libcs, ours;
+    Dl_info info;
+    void *handle = next_dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
+    if (handle == NULL || dlinfo(handle, RTLD_DI_LINKMAP, &libc) != 0 ||
+        dladdr1(&next_dlopen, &info, (void **)&own, RTLD_DL_LINKMAP) == 0 || !symbols_of(libc, &libcs) ||
+        !symbols_of(own, &ours))
+        return;
+    pthread_atfork(NULL, NULL, in_child);
+    for (uint32_t bucket = 0; bucket < ours.bucket_count; bucket++) {
+        uint32_t index = ours.buckets[bucket];
+        if (index < ours.first)
+            continue;
+        do
+            redirect(&libcs, ours.names + ours.table[index].st_name);
+        while (!ends_bucket(&ours, index++));
+    }
+}
+
+static COLD void prepare_deep_binding(void)
+{
+    static _Atomic bool is_done;
+    if (!atomic_load(&is_done))
+        redirect_ours();
+    atomic_store(&is_done, true);
+}
+
+/* libc looks for the file on behalf of who called it, by the return address: its own dlopen must be jumped to.  This
+ * file is compiled so that the last line is a jump; tests/api/deep_binding.c would see it. */
+EXPORT void *dlopen(const char *file, int mode);
+EXPORT void *dlopen(const char *file, int mode)
+{
+    if (next_dlopen == NULL)
+        find_next_dlopen();
+    if (next_dlopen == NULL)
+        return NULL;
+    if ((mode & RTLD_DEEPBIND) != 0)
+        prepare_deep_binding();
+    return next_dlopen(file, mode);
+}
