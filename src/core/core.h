@@ -11,16 +11,14 @@
 
 enum hot_pushed { hot_pushed, hot_pushed_notify, hot_foreign, hot_double, hot_aborted };
 
-/* In rcs mode: takes a block of class `c`, through malloc_slow if need be. */
-void *hot_take(size_t c);
 /* In rcs mode, one try each. */
 void *hot_pop(size_t c);
 enum hot_pushed hot_push(void *block, struct superblock *s);
 
 /* Where they go when it is not simple. */
-void *malloc_medium(size_t size);
+void *malloc_any(size_t size);
 void *malloc_slow(size_t c);
-void *new_medium(size_t size);
+void *new_any(size_t size);
 void *new_slow(size_t c);
 void free_slow(void *p);
 void free_double(void *p);

@@ -11,12 +11,15 @@
 
 void *sutler_malloc(size_t size)
 {
-    if (likely(size < hot.small_limit)) {
-        void *block = hot_pop(size_class_of_small[size]);
-        if (likely(block != NULL))
-            return block;
-    }
-    return malloc_medium(size);
+    unsigned c;
+    if (likely(size < hot.small_limit))
+        c = size_class_of_small[size];
+    else if (size < hot.medium_limit)
+        c = size_class_of_medium[(size - 1) >> STEP_SHIFT];
+    else
+        return malloc_any(size);
+    void *block = hot_pop(c);
+    return likely(block != NULL) ? block : malloc_slow(c);
 }
 
 void sutler_free(void *p)
@@ -35,12 +38,6 @@ void sutler_free(void *p)
             }
     }
     free_slow(p);
-}
-
-void *hot_take(size_t c)
-{
-    void *block = hot_pop(c);
-    return likely(block != NULL) ? block : malloc_slow(c);
 }
 
 EXPORT void *malloc(size_t size) __attribute__((alias("sutler_malloc")));

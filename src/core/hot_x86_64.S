@@ -80,11 +80,12 @@
 	jae	free_slow
 .endm
 
-/* malloc and operator new differ in where they go when it is not simple. */
-.macro MALLOC name, medium, slow
+/* malloc and operator new differ in where they go when it is not simple.  Larger classes have fewer blocks, each on a page
+ * of its own: there, fetching the next one ahead costs more than it gains. */
+.macro MALLOC name, any, slow
 FUNCTION \name, exported=1
 	cmpq	hot + HOT_SMALL_LIMIT(%rip), %rdi
-	jae	\medium
+	jae	.Lmedium_\name
 	leaq	size_class_of_small(%rip), %rcx
 	movzbl	(%rcx, %rdi), %edi
 	POP	\name, \slow, \slow
@@ -92,11 +93,21 @@ FUNCTION \name, exported=1
 	prefetcht0 (%rcx)
 	ret
 	SECTION_ABORT \name, \slow
+.Lmedium_\name:
+	cmpq	hot + HOT_MEDIUM_LIMIT(%rip), %rdi
+	jae	\any
+	decq	%rdi
+	shrq	$STEP_SHIFT, %rdi
+	leaq	size_class_of_medium(%rip), %rcx
+	movzbl	(%rcx, %rdi), %edi
+	POP	medium_\name, \slow, \slow
+	ret
+	SECTION_ABORT medium_\name, \slow
 END_FUNCTION \name
 .endm
 
-MALLOC malloc, malloc_medium, malloc_slow
-MALLOC _Znwm, new_medium, new_slow
+MALLOC malloc, malloc_any, malloc_slow
+MALLOC _Znwm, new_any, new_slow
 	EXPORTED _Znam
 	.set	_Znam, _Znwm
 
@@ -169,13 +180,6 @@ END_FUNCTION free_long
 	.set	sutler_free, free
 
 /* ---- the same for the slow paths ---- */
-
-/* void *hot_take(class): as malloc, of a known class. */
-FUNCTION hot_take
-	POP	take, malloc_slow, malloc_slow
-	ret
-	SECTION_ABORT take, malloc_slow
-END_FUNCTION hot_take
 
 /* void *hot_pop(class): one try; NULL if the list is empty or damaged or the section was interrupted. */
 FUNCTION hot_pop

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Initialisation on first use.  The zeroed state is valid: limits of zero send the first malloc, wherever it comes from
- * (the loader, another library's constructor), through malloc_medium to here.  Until it is done other threads wait;
+ * (the loader, another library's constructor), through malloc_any to here.  Until it is done other threads wait;
  * there normally are none.
  */
 #include <stdatomic.h>
@@ -59,6 +59,7 @@ static bool start(void)
         size_class_start();
         window_serve_fast_path();
         hot.small_limit = SMALL_BYTES_MAX + 1;
+        hot.medium_limit = class_bytes_most + 1;
     }
     return true;
 }

@@ -4,8 +4,8 @@
  *
  * Follow a malloc: hot_x86_64.S finds the class and pops a block from the active superblock of the heap that belongs to
  * the running cid.  If that list is empty it comes here, to malloc_slow: the heap is locked, given an active superblock
- * with blocks (heap/refill.c), and the pop is tried again.  Sizes above the small table come through malloc_medium;
- * above the largest class they are spans or mappings (heap/large.c).
+ * with blocks (heap/refill.c), and the pop is tried again.  What the tables
+ * of sizes do not hold comes through malloc_any: above the largest class blocks are spans or mappings (heap/large.c).
  *
  * In the lock modes the fast path is switched off (its limits are zero) and every call comes here.
  */
@@ -179,11 +179,9 @@ NOINLINE void *malloc_slow(size_t c)
     return block;
 }
 
-/* Above the small table; or before initialisation, or in a lock mode, any size. */
-void *malloc_medium(size_t size)
+/* Above the largest class; or before initialisation, or in a lock mode, any size. */
+void *malloc_any(size_t size)
 {
-    if (likely(hot.small_limit != 0 && size <= class_bytes_most))
-        return hot_take(size_class_of(size));
     bool zero;
     return allocate_or_enomem(size, BLOCK_ALIGNMENT, &zero);
 }

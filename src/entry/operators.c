@@ -31,7 +31,7 @@ static _Noreturn COLD void throw_bad_alloc(void)
     abort();
 }
 
-static inline void *new_any(size_t size, size_t alignment)
+static inline void *new_block(size_t size, size_t alignment)
 {
     bool zero;
     void *block;
@@ -41,14 +41,14 @@ static inline void *new_any(size_t size, size_t alignment)
     return block;
 }
 
-void *new_medium(size_t size)
+void *new_any(size_t size)
 {
-    return new_any(size, BLOCK_ALIGNMENT);
+    return new_block(size, BLOCK_ALIGNMENT);
 }
 
 void *new_slow(size_t c)
 {
-    return new_any(size_class[c].bytes, BLOCK_ALIGNMENT);
+    return new_block(size_class[c].bytes, BLOCK_ALIGNMENT);
 }
 
 /* std::align_val_t arrives as a size.  The nothrow forms are in nothrow.c. */
@@ -59,10 +59,10 @@ void *new_slow(size_t c)
         return expression;                                                                                             \
     }
 
-OPERATOR(_ZnwmSt11align_val_t, (size_t size, size_t alignment), new_any(size, alignment))
-OPERATOR(_ZnamSt11align_val_t, (size_t size, size_t alignment), new_any(size, alignment))
+OPERATOR(_ZnwmSt11align_val_t, (size_t size, size_t alignment), new_block(size, alignment))
+OPERATOR(_ZnamSt11align_val_t, (size_t size, size_t alignment), new_block(size, alignment))
 
 #if !defined(__x86_64__) /* elsewhere in hot_x86_64.S */
-OPERATOR(_Znwm, (size_t size), new_any(size, BLOCK_ALIGNMENT))
-OPERATOR(_Znam, (size_t size), new_any(size, BLOCK_ALIGNMENT))
+OPERATOR(_Znwm, (size_t size), new_block(size, BLOCK_ALIGNMENT))
+OPERATOR(_Znam, (size_t size), new_block(size, BLOCK_ALIGNMENT))
 #endif

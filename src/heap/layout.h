@@ -9,6 +9,7 @@
 #define SLICE_BYTES (1ul << SLICE_SHIFT)
 #define DESCRIPTOR_SHIFT 6
 #define BLOCK_ALIGNMENT 16
+#define STEP_SHIFT 7 /* classes above SMALL_BYTES_MAX are multiples of this power of two */
 
 /* struct superblock */
 #define SUPERBLOCK_WORD 0

@@ -10,7 +10,8 @@
 
 #define CLASS_COUNT 88
 #define CLASS_BYTES_MAX ((size_t)128 << 10) /* the largest block of a superblock; above it blocks are spans */
-#define SMALL_BYTES_MAX 1024                 /* up to here malloc's fast path finds the class in a byte table */
+/* malloc's fast path finds the class in a byte table: of every size up to SMALL_BYTES_MAX, above it of every step. */
+#define SMALL_BYTES_MAX 1024
 
 struct size_class {
     uint32_t bytes;
@@ -23,8 +24,9 @@ struct size_class {
 
 extern const struct size_class size_class[CLASS_COUNT];
 
-/* Class of each size up to SMALL_BYTES_MAX; filled by size_class_start. */
+/* Filled by size_class_start: the class of each size up to SMALL_BYTES_MAX; and above it of (size - 1) >> STEP_SHIFT. */
 extern uint8_t size_class_of_small[SMALL_BYTES_MAX + 1];
+extern uint8_t size_class_of_medium[CLASS_BYTES_MAX >> STEP_SHIFT];
 void size_class_start(void);
 
 /* Smallest class that holds `size` bytes; size <= CLASS_BYTES_MAX.  0 bytes get the smallest class. */

@@ -13,6 +13,7 @@
 #define HOT_DESCRIPTORS 24
 #define HOT_RSEQ 32
 #define HOT_CID 40
+#define HOT_MEDIUM_LIMIT 48
 
 /* Fields of the kernel's struct rseq. */
 #define RSEQ_CPU_ID 4
@@ -34,6 +35,7 @@ struct hot {
     struct superblock *descriptors; /* one per slice from window_base on */
     ptrdiff_t rseq;             /* of the thread's struct rseq, from the thread pointer */
     ptrdiff_t cid;              /* of the field that holds the cid, from the thread pointer */
+    size_t medium_limit;        /* from small_limit on, sizes below this one from the medium table; 0: none */
 } ALIGN_LINE;
 
 extern struct hot hot;
@@ -44,6 +46,7 @@ _Static_assert(offsetof(struct hot, window_bytes) == HOT_WINDOW_BYTES, "shared w
 _Static_assert(offsetof(struct hot, descriptors) == HOT_DESCRIPTORS, "shared with assembly");
 _Static_assert(offsetof(struct hot, rseq) == HOT_RSEQ, "shared with assembly");
 _Static_assert(offsetof(struct hot, cid) == HOT_CID, "shared with assembly");
+_Static_assert(offsetof(struct hot, medium_limit) == HOT_MEDIUM_LIMIT, "shared with assembly");
 #endif
 
 #endif

@@ -27,14 +27,19 @@ static void every_size_gets_the_smallest_class_that_holds_it(void)
     EXPECT_EQ(size_class[CLASS_COUNT - 1].bytes, CLASS_BYTES_MAX);
 }
 
-static void the_byte_table_agrees(void)
+static void the_byte_tables_agree(void)
 {
     if (hot.small_limit == 0)
-        return; /* no fast path in this mode, and no table */
+        return; /* no fast path in this mode, and no tables */
     for (size_t size = 0; size <= SMALL_BYTES_MAX; size++)
         if (size_class_of_small[size] != size_class_of(size))
             FAIL("size %zu: table says %u, not %u", size, size_class_of_small[size], size_class_of(size));
     EXPECT_EQ(ARRAY_LEN(size_class_of_small), SMALL_BYTES_MAX + 1);
+    EXPECT_EQ(hot.medium_limit, CLASS_BYTES_MAX + 1);
+    for (size_t size = SMALL_BYTES_MAX + 1; size <= CLASS_BYTES_MAX; size++)
+        if (size_class_of_medium[(size - 1) >> STEP_SHIFT] != size_class_of(size))
+            FAIL("size %zu: table says %u, not %u", size, size_class_of_medium[(size - 1) >> STEP_SHIFT],
+                 size_class_of(size));
 }
 
 static void rows_fit_the_code_that_uses_them(void)
@@ -120,7 +125,7 @@ static void comments_say_the_truth(const char *path)
 int main(void)
 {
     every_size_gets_the_smallest_class_that_holds_it();
-    the_byte_table_agrees();
+    the_byte_tables_agree();
     rows_fit_the_code_that_uses_them();
     the_reciprocal_finds_block_starts();
     aligned_requests_get_aligned_blocks();
