@@ -5,7 +5,7 @@
 A case is a shell script in cases/ that runs real programs on real input and prints what they compute (never times,
 addresses or process ids).  It starts in an empty folder.  Comments at its top say what it needs:
   # needs: gawk sort        programs that must be there, else the case is skipped
-  # needs-file: /path       a file that must be there
+  # needs-file: /path       a file that must be there, or a pattern of its name
   # oracle: passed          every line of output ends in this word when all is well: the run without the library is
                             then only made when one does not, to tell a failure of the machine's from the library's
 Same stdout, same exit status, and no line of the library's on stderr: passed.
@@ -13,6 +13,7 @@ Same stdout, same exit status, and no line of the library's on stderr: passed.
 
 import argparse
 import difflib
+import glob
 import os
 import pathlib
 import re
@@ -27,7 +28,7 @@ CASES = pathlib.Path(__file__).parent / "cases"
 
 def missing(case: str) -> list[str]:
     lacks = [name for row in re.findall(r"^# needs: (.*)$", case, re.M) for name in row.split() if not shutil.which(name)]
-    lacks += [path for path in re.findall(r"^# needs-file: (.*)$", case, re.M) if not os.path.exists(path.strip())]
+    lacks += [path for path in re.findall(r"^# needs-file: (.*)$", case, re.M) if not glob.glob(path.strip())]
     return lacks
 
 

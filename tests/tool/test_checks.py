@@ -118,6 +118,23 @@ def test_a_package_that_cannot_be_had_is_reported(monkeypatch: pytest.MonkeyPatc
     assert said == ["could not get none: nothing is skipped"]
 
 
+def test_a_package_is_tried_by_its_other_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    brought = tmp_path / "brought"
+    row = packages.Package("old", str(brought), "nothing", ("new", "newest"))
+    tried: list[str] = []
+
+    def install(names: list[str], say) -> list[str]:  # type: ignore[no-untyped-def]
+        tried.extend(names)
+        if names == ["new"]:
+            brought.touch()
+        return []
+
+    monkeypatch.setattr(packages, "table", lambda group: [row])
+    monkeypatch.setattr(packages, "install", install)
+    assert packages.ensure("test", print) == []
+    assert tried == ["old", "new"]
+
+
 def test_every_peer_has_a_source() -> None:
     for name, peer in peers.table().items():
         assert peer.row["from"] in ("system", "debian", "pypi", "cargo"), name

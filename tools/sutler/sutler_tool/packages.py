@@ -28,6 +28,7 @@ class Package:
     name: str
     probe: str
     why: str
+    others: tuple[str, ...] = ()  # what other releases call it
 
     def present(self) -> bool:
         if self.probe.startswith("/"):
@@ -40,7 +41,9 @@ def table(group: str) -> list[Package]:
     data = tomllib.loads((DATA / "packages.toml").read_text())
     if group not in data:
         raise ToolError(f"no package group '{group}'")
-    return [Package(name, row["probe"], row.get("why", "")) for name, row in data[group].items()]
+    return [
+        Package(name, row["probe"], row.get("why", ""), tuple(row.get("others", ()))) for name, row in data[group].items()
+    ]
 
 
 def _apt(arguments: list[str], quiet: bool) -> bool:
@@ -83,6 +86,10 @@ def ensure(group: str, say) -> list[str]:  # type: ignore[no-untyped-def]
     """Brings a group's packages; returns what is still missing afterwards, with nothing raised."""
     wanted = [package for package in table(group) if not package.present()]
     install([package.name for package in wanted], say)
+    for package in wanted:
+        for name in package.others:
+            if not package.present():
+                install([name], say)
     left = [package for package in wanted if not package.present()]
     for package in left:
         say(f"could not get {package.name}: {package.why or 'what needs it'} is skipped")
