@@ -48,6 +48,9 @@ bool core_ready(void);
 bool slow_enter(void);
 void slow_leave(void);
 
+/* Bytes a block of such a request really has; 0 if there can be none. */
+size_t good_size(size_t size, size_t alignment);
+
 /* ---- blocks by address (lookup.c) ---- */
 
 enum block_kind {

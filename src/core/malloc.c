@@ -163,6 +163,15 @@ void *allocate(size_t size, size_t alignment, bool *zero)
     return block;
 }
 
+size_t good_size(size_t size, size_t alignment)
+{
+    unsigned c = class_of_request(size, alignment);
+    if (c < CLASS_COUNT)
+        return size_class[c].bytes;
+    size_t bytes = align_up(size, size < MAPPING_BYTES_MIN ? SLICE_BYTES : 4096);
+    return bytes < size ? 0 : bytes;
+}
+
 void *allocate_or_enomem(size_t size, size_t alignment, bool *zero)
 {
     void *block = allocate(size, alignment, zero);

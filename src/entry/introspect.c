@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * glibc's questions about the heap, answered for ours, and the size questions of macOS and jemalloc.
+ * glibc's questions about the heap, answered for ours, and macOS's about sizes.
  *
  * mallopt: all of glibc's M_ options are accepted and have no effect (1 is returned) because what they tune does not
  * exist here, except M_TRIM_THRESHOLD and the like being hints anyway; unknown ones return 0.
@@ -33,27 +33,10 @@ EXPORT size_t malloc_usable_size(void *p)
     return likely(bytes != 0) ? bytes : find_usable_size(p);
 }
 
-/* Bytes a request of this size really gets. */
-static size_t good_size(size_t size, size_t alignment)
-{
-    unsigned c = class_of_request(size, alignment);
-    if (c < CLASS_COUNT)
-        return size_class[c].bytes;
-    size_t bytes = align_up(size, size < MAPPING_BYTES_MIN ? SLICE_BYTES : 4096);
-    return bytes < size ? 0 : bytes;
-}
-
 size_t malloc_good_size(size_t size);
 EXPORT size_t malloc_good_size(size_t size)
 {
     return good_size(size, 1);
-}
-
-/* jemalloc's: the low six bits of `flags` are the logarithm of the alignment. */
-size_t nallocx(size_t size, int flags);
-EXPORT size_t nallocx(size_t size, int flags)
-{
-    return size > (size_t)PTRDIFF_MAX ? 0 : good_size(size, 1ul << (flags & 63));
 }
 
 /* musl declares none of these. */

@@ -17,6 +17,12 @@ extern void free_aligned_sized(void *block, size_t alignment, size_t size) __att
 extern void cfree(void *block) __attribute__((weak));
 extern size_t malloc_good_size(size_t size) __attribute__((weak));
 extern size_t nallocx(size_t size, int flags) __attribute__((weak));
+extern void *mallocx(size_t size, int flags) __attribute__((weak));
+extern void *rallocx(void *block, size_t size, int flags) __attribute__((weak));
+extern size_t xallocx(void *block, size_t size, size_t extra, int flags) __attribute__((weak));
+extern size_t sallocx(const void *block, int flags) __attribute__((weak));
+extern void dallocx(void *block, int flags) __attribute__((weak));
+extern void sdallocx(void *block, size_t size, int flags) __attribute__((weak));
 #ifdef __cplusplus
 }
 #endif

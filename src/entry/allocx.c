@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * jemalloc's own calls (jemalloc(3), "Non-standard API"), for programs that use them beside malloc and free and mix the
+ * blocks: redis does since version 8, linked with the system's jemalloc.  dallocx and sdallocx are free (hot_x86_64.S).
+ *
+ * Of `flags` the low six bits are the logarithm of the alignment, and MALLOCX_ZERO asks for zeros up to the block's
+ * real size; which arena or cache a block is to come from says nothing here.  A size of 0, undefined there, is 1.
+ */
+#include <malloc.h>
+#include <string.h>
+
+#include "core/core.h"
+
+#define MALLOCX_ZERO 0x40
+
+void *mallocx(size_t size, int flags);
+void *rallocx(void *p, size_t size, int flags);
+size_t xallocx(void *p, size_t size, size_t extra, int flags);
+size_t sallocx(const void *p, int flags);
+size_t nallocx(size_t size, int flags);
+
+static size_t alignment_of(int flags)
+{
+    return 1ul << (flags & 63);
+}
+
+static size_t real_size(const void *p)
+{
+    return malloc_usable_size((void *)(uintptr_t)p);
+}
+
+EXPORT void *mallocx(size_t size, int flags)
+{
+    bool zero;
+    void *block = allocate_or_enomem(max_size(size, 1), alignment_of(flags), &zero);
+    if (block != NULL && !zero && (flags & MALLOCX_ZERO) != 0)
+        memset(block, 0, real_size(block));
+    return block;
+}
+
+/* realloc need not keep an alignment. */
+static void *resize_aligned(void *p, size_t old, size_t size, size_t alignment)
+{
+    if (size <= old && size >= old / 2 && (uintptr_t)p % alignment == 0)
+        return p;
+    bool zero;
+    void *block = old != 0 ? allocate_or_enomem(size, alignment, &zero) : NULL;
+    if (block != NULL) {
+        memcpy(block, p, min_size(old, size));
+        sutler_free(p);
+    }
+    return block;
+}
+
+EXPORT void *rallocx(void *p, size_t size, int flags)
+{
+    size_t old = real_size(p), alignment = alignment_of(flags);
+    size = max_size(size, 1);
+    void *block = alignment <= BLOCK_ALIGNMENT ? realloc(p, size) : resize_aligned(p, old, size, alignment);
+    if (block != NULL && (flags & MALLOCX_ZERO) != 0) {
+        size_t bytes = real_size(block);
+        if (bytes > old)
+            memset((char *)block + old, 0, bytes - old);
+    }
+    return block;
+}
+
+/* In place, a block's size is what it is. */
+EXPORT size_t xallocx(void *p, size_t size, size_t extra, int flags)
+{
+    (void)size, (void)extra, (void)flags;
+    return real_size(p);
+}
+
+EXPORT size_t sallocx(const void *p, int flags)
+{
+    (void)flags;
+    return real_size(p);
+}
+
+EXPORT size_t nallocx(size_t size, int flags)
+{
+    return size > (size_t)PTRDIFF_MAX ? 0 : good_size(size, alignment_of(flags));
+}
