@@ -52,12 +52,14 @@ static void *resize_aligned(void *p, size_t old, size_t size, size_t alignment)
     return block;
 }
 
+/* With MALLOCX_ZERO all of a block counts as the program's: what is copied ends with the real size, as zeros do. */
 EXPORT void *rallocx(void *p, size_t size, int flags)
 {
+    bool zero = (flags & MALLOCX_ZERO) != 0;
     size_t old = real_size(p), alignment = alignment_of(flags);
-    size = max_size(size, 1);
+    size = max_size(size, zero ? nallocx(size, flags) : 1);
     void *block = alignment <= BLOCK_ALIGNMENT ? realloc(p, size) : resize_aligned(p, old, size, alignment);
-    if (block != NULL && (flags & MALLOCX_ZERO) != 0) {
+    if (block != NULL && zero) {
         size_t bytes = real_size(block);
         if (bytes > old)
             memset((char *)block + old, 0, bytes - old);

@@ -61,6 +61,8 @@ static void resizing_keeps_bytes_alignment_and_zeros(size_t size)
             CHECK(sallocx(block, 0) >= wanted);
             pattern_verify_sparse(block, size, kept, 9);
             check_zero(block, real, sallocx(block, 0));
+            if (real > size && wanted > size)
+                check_zero(block, size, real);
             sdallocx(block, wanted, bits);
         }
 }
@@ -79,6 +81,21 @@ static void a_block_that_fits_is_moved_to_be_aligned(void)
         pattern_verify_sparse(blocks[i], SIZE, SIZE, (uint64_t)i);
         dallocx(blocks[i], BITS);
     }
+}
+
+/* There and back again: what was zero stays zero, up to the real size on the way. */
+static void zeros_last(size_t size)
+{
+    const size_t least = 1000;
+    unsigned char *block = mallocx(size, ZERO);
+    dirty(least);
+    block = rallocx(block, least, ZERO);
+    size_t real = sallocx(block, 0);
+    dirty(size);
+    block = rallocx(block, size, ZERO);
+    CHECK(real >= least && block != NULL);
+    check_zero(block, 0, sallocx(block, 0));
+    dallocx(block, 0);
 }
 
 static void blocks_pass_between_the_families(size_t size)
@@ -122,6 +139,7 @@ int main(void)
         blocks_are_aligned_and_zero(sizes[i]);
         resizing_keeps_bytes_alignment_and_zeros(sizes[i]);
         blocks_pass_between_the_families(sizes[i]);
+        zeros_last(sizes[i]);
     }
     a_block_that_fits_is_moved_to_be_aligned();
     the_impossible_is_refused();
