@@ -111,21 +111,14 @@ static double share(uint64_t part_from, uint64_t part_to, uint64_t whole_from, u
 static uint64_t touch_all(char *pages, uint64_t bytes)
 {
     uint64_t begin_ns = clock_ns();
-    for (uint64_t at = 0; at < bytes; at += 4096)
-        *(volatile char *)&pages[at] = 1;
+    pages_touch(pages, bytes);
     return clock_ns() - begin_ns;
 }
 
 static int mapping_burst(const struct params *params)
 {
-    const uint64_t huge = 2 << 20, bytes = params->mib << 20;
-    char *map = mmap(NULL, bytes + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map == MAP_FAILED) {
-        perror("burst_idle: mmap");
-        return 3;
-    }
-    char *pages = map + (huge - (uintptr_t)map % huge);
-    madvise(pages, bytes, MADV_HUGEPAGE);
+    const uint64_t bytes = params->mib << 20;
+    char *pages = pages_map_untouched(bytes, MADV_HUGEPAGE);
     uint64_t first_ns = touch_all(pages, bytes);
     madvise(pages, bytes, MADV_DONTNEED);
     clock_sleep_ms(params->sleep_ms);

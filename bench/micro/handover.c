@@ -14,11 +14,12 @@
 #define _GNU_SOURCE
 #include "args.h"
 #include "clock.h"
+#include "cpus.h"
+#include "histogram.h"
+#include "memory.h"
 #include "result.h"
 
 #include <pthread.h>
-#include <sched.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -41,31 +42,6 @@ static uint64_t thread_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void run_on(int cpu)
-{
-    cpu_set_t cpus;
-    CPU_ZERO(&cpus);
-    CPU_SET(cpu, &cpus);
-    sched_setaffinity(0, sizeof(cpus), &cpus);
-}
-
-/* The first two cpus the process may run on; false if it has one. */
-static bool two_cpus(int cpu[2])
-{
-    cpu_set_t cpus;
-    int found = 0;
-    sched_getaffinity(0, sizeof(cpus), &cpus);
-    for (int i = 0; i < CPU_SETSIZE && found < 2; i++)
-        if (CPU_ISSET(i, &cpus))
-            cpu[found++] = i;
-    return found == 2;
-}
-
-static void touch(char *page)
-{
-    *(volatile char *)page = 1;
-}
-
 static void fill(char *huge)
 {
     for (char *part = huge; part < huge + HUGE; part += CARVED) {
@@ -81,50 +57,37 @@ static void fill(char *huge)
 
 static void *touch_ahead(void *cpu)
 {
-    run_on(*(int *)cpu);
+    cpu_of_thread_set(0, *(int *)cpu);
     for (uint32_t i = 0; i < count; i++) {
         while (__atomic_load_n(&x_filled, __ATOMIC_ACQUIRE) + ahead < i)
             cpu_relax();
         uint64_t begin_ns = thread_ns();
-        touch(pages + (uint64_t)i * HUGE);
+        pages_touch(pages + (uint64_t)i * HUGE, 1);
         touching_ns += thread_ns() - begin_ns;
         __atomic_store_n(&x_touched, i + 1, __ATOMIC_RELEASE);
     }
     return NULL;
 }
 
-static char *mapped(int advice)
-{
-    static char *map;
-    uint64_t bytes = (count + 1) * HUGE;
-    if (map != NULL)
-        munmap(map, bytes);
-    map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map == MAP_FAILED) {
-        perror("handover: mmap");
-        exit(3);
-    }
-    char *start = map + (HUGE - (uintptr_t)map % HUGE) % HUGE;
-    madvise(start, count * HUGE, advice);
-    return start;
-}
-
 /* Fresh pages, of memory that was just in use on the cpu that will touch it: where a host gives memory out at its first
  * touch, it has; and each cpu keeps some of what was freed on it for itself. */
 static char *fresh(int advice, int cpu)
 {
-    run_on(cpu);
-    char *warm = mapped(MADV_HUGEPAGE);
-    for (uint64_t at = 0; at < count * HUGE; at += PAGE)
-        touch(warm + at);
-    return mapped(advice);
+    uint64_t bytes = count * HUGE;
+    if (pages != NULL)
+        pages_unmap(pages, bytes);
+    cpu_of_thread_set(0, cpu);
+    char *warm = pages_map_untouched(bytes, MADV_HUGEPAGE);
+    pages_touch(warm, bytes);
+    pages_unmap(warm, bytes);
+    return pages_map_untouched(bytes, advice);
 }
 
 static struct cost filled(int own, int *helper)
 {
     pthread_t thread;
     pages = fresh(MADV_HUGEPAGE, helper != NULL ? *helper : own);
-    run_on(own);
+    cpu_of_thread_set(0, own);
     x_touched = x_filled = 0;
     touching_ns = 0;
     if (helper != NULL && pthread_create(&thread, NULL, touch_ahead, helper) != 0) {
@@ -166,28 +129,28 @@ int main(int argc, char **argv)
     count = mib / 2;
     if (count < 1 || rounds < 1)
         args_reject("mib, rounds", "at least 2 MiB, at least one round");
-    if (!two_cpus(cpu))
-        args_reject("pin", "two cpus are needed");
+    if (!cpus_two(cpu)) {
+        fprintf(stderr, "handover: skipped: needs two cpus\n");
+        return 77;
+    }
     struct cost alone = {UINT64_MAX, UINT64_MAX}, behind = alone;
     uint64_t begin_ns = clock_ns();
     for (uint64_t i = 0; i < rounds; i++) {
         alone = least(alone, filled(cpu[0], NULL));
         behind = least(behind, filled(cpu[0], &cpu[1]));
     }
-    uint64_t end_ns = clock_ns(), over = 0, longest_ns = 0;
+    uint64_t end_ns = clock_ns();
+    static struct histogram first_touches;
     pages = fresh(MADV_NOHUGEPAGE, cpu[0]);
     for (uint64_t at = 0; at < count * HUGE; at += PAGE) {
         uint64_t from_ns = clock_ns();
-        touch(pages + at);
-        uint64_t ns = clock_ns() - from_ns;
-        over += ns > 50000;
-        longest_ns = ns > longest_ns ? ns : longest_ns;
+        pages_touch(pages + at, 1);
+        histogram_add(&first_touches, clock_ns() - from_ns);
     }
     result_begin("handover", 2, rounds * 2 * count, end_ns - begin_ns);
     result_count("mib", count * 2);
     result_real("wall_ratio", (double)behind.wall_ns / (double)alone.wall_ns);
     result_real("cpu_ratio", (double)behind.cpu_ns / (double)alone.cpu_ns);
-    result_count("over_50us", over);
-    result_real("longest_us", (double)longest_ns / 1000.0);
+    histogram_report(&first_touches, "");
     return result_end(0);
 }

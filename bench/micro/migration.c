@@ -12,6 +12,7 @@
 #define _GNU_SOURCE
 #include "args.h"
 #include "clock.h"
+#include "cpus.h"
 #include "memory.h"
 #include "result.h"
 #include "sink.h"
@@ -40,29 +41,6 @@ struct orders {
 static struct orders *orders;
 static int cpus[2];
 
-static bool cpus_find(void)
-{
-    cpu_set_t allowed;
-    int found = 0;
-    sched_getaffinity(0, sizeof(allowed), &allowed);
-    for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++) {
-        if (CPU_ISSET(cpu, &allowed))
-            cpus[found++] = cpu;
-    }
-    return found == 2;
-}
-
-static void thread_move(pid_t thread, int cpu)
-{
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    if (sched_setaffinity(thread, sizeof(one), &one)) {
-        perror("migration: sched_setaffinity");
-        exit(3);
-    }
-}
-
 static pid_t mover_start(void)
 {
     pid_t worker = getpid();
@@ -77,7 +55,7 @@ static pid_t mover_start(void)
     for (unsigned turn = 0;; turn++) {
         clock_sleep_ms(params.every_ms);
         if (__atomic_load_n(&orders->x_moving, __ATOMIC_ACQUIRE)) {
-            thread_move(worker, cpus[turn % 2]);
+            cpu_of_thread_set(worker, cpus[turn % 2]);
             __atomic_fetch_add(&orders->x_moves, 1, __ATOMIC_RELAXED);
         }
     }
@@ -99,7 +77,7 @@ static void *idle_thread(void *unused)
 static double phase_run(struct slots *slots, bool moved, int cpu)
 {
     if (!moved)
-        thread_move(0, cpu);
+        cpu_of_thread_set(0, cpu);
     __atomic_store_n(&orders->x_moving, moved, __ATOMIC_RELEASE);
     uint64_t begin_ns = clock_ns(), now_ns = begin_ns, steps = 0;
     while (now_ns - begin_ns < params.ms * 1000000) {
@@ -126,7 +104,7 @@ int main(int argc, char **argv)
     ARGS_READ("migration", argc, argv, args);
     if (!params.rounds || !params.ms || !params.every_ms)
         args_reject("rounds, ms, every_ms", "at least 1");
-    if (!cpus_find()) {
+    if (!cpus_two(cpus)) {
         fprintf(stderr, "migration: skipped: needs two cpus\n");
         return 77;
     }

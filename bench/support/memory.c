@@ -49,9 +49,9 @@ uint64_t memory_system_free_kib(void)
     return proc_kib("/proc/meminfo", "\nMemFree:");
 }
 
-static void *pages_map_as(size_t bytes, int sharing)
+static void *pages_map_as(size_t bytes, int flags)
 {
-    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) {
         perror("mmap");
         exit(3);
@@ -61,12 +61,30 @@ static void *pages_map_as(size_t bytes, int sharing)
 
 void *pages_map(size_t bytes)
 {
-    return pages_map_as(bytes, MAP_PRIVATE);
+    return pages_map_as(bytes, MAP_PRIVATE | MAP_POPULATE);
 }
 
 void *pages_map_shared(size_t bytes)
 {
-    return pages_map_as(bytes, MAP_SHARED);
+    return pages_map_as(bytes, MAP_SHARED | MAP_POPULATE);
+}
+
+void *pages_map_untouched(size_t bytes, int advice)
+{
+    const size_t huge = 2 << 20;
+    char *map = pages_map_as(bytes + huge, MAP_PRIVATE);
+    size_t before = (huge - (uintptr_t)map % huge) % huge;
+    if (before > 0)
+        munmap(map, before);
+    munmap(map + before + bytes, huge - before);
+    madvise(map + before, bytes, advice);
+    return map + before;
+}
+
+void pages_touch(void *pages, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += 4096)
+        *((volatile char *)pages + at) = 1;
 }
 
 void pages_unmap(void *pages, size_t bytes)

@@ -27,6 +27,9 @@ uint64_t memory_system_free_kib(void); /* MemFree of the whole machine */
  * Already populated, so that a timed loop over a table takes no page fault.  Exits with a message if there are none. */
 void *pages_map(size_t bytes);
 void *pages_map_shared(size_t bytes); /* the same, shared with children */
+/* Untouched, aligned to huge pages, with one madvise(2) advice about them. */
+void *pages_map_untouched(size_t bytes, int advice);
+void pages_touch(void *pages, size_t bytes);
 void pages_unmap(void *pages, size_t bytes);
 
 #ifdef __cplusplus

@@ -48,9 +48,6 @@ bool core_ready(void);
 bool slow_enter(void);
 void slow_leave(void);
 
-/* Bytes a block of such a request really has; 0 if there can be none. */
-size_t good_size(size_t size, size_t alignment);
-
 /* ---- blocks by address (lookup.c) ---- */
 
 enum block_kind {
@@ -104,6 +101,14 @@ void report_double_free(const char *function, const void *p);
 void *allocate(size_t size, size_t alignment, bool *zero);
 /* The same with errno = ENOMEM. */
 void *allocate_or_enomem(size_t size, size_t alignment, bool *zero);
+/* Bytes a block of such a request really has; 0 if there can be none. */
+size_t good_size(size_t size, size_t alignment);
+
+/* A block stays where it is if the new size fits and does not leave more than half of it unused. */
+static inline bool block_fits(size_t bytes, size_t size)
+{
+    return size <= bytes && (size >= bytes / 2 || bytes <= 64);
+}
 
 /* As malloc and free, callable from C as direct calls. */
 void *sutler_malloc(size_t size);

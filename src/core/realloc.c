@@ -10,12 +10,6 @@
 #include "core/core.h"
 #include "heap/large.h"
 
-/* A block stays where it is if the new size fits and does not leave more than half of it unused. */
-static bool fits(size_t bytes, size_t size)
-{
-    return size <= bytes && (size >= bytes / 2 || bytes <= 64);
-}
-
 /* To a block elsewhere. */
 static NOINLINE void *move(void *p, size_t bytes, size_t size)
 {
@@ -52,7 +46,7 @@ static NOINLINE void *resize(void *p, size_t size)
         errno = ENOMEM;
         return NULL;
     }
-    if (fits(old.bytes, size))
+    if (block_fits(old.bytes, size))
         return p;
     if ((old.kind == block_large || old.kind == block_mapping) && size > class_bytes_most && size <= PTRDIFF_MAX &&
         slow_enter()) {
@@ -69,7 +63,7 @@ EXPORT void *realloc(void *p, size_t size)
     size_t bytes = block_bytes_quick(p);
     if (unlikely(bytes == 0 || size == 0))
         return resize(p, size);
-    return fits(bytes, size) ? p : move(p, bytes, size);
+    return block_fits(bytes, size) ? p : move(p, bytes, size);
 }
 
 EXPORT void *reallocarray(void *p, size_t count, size_t size)

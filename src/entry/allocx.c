@@ -41,7 +41,7 @@ EXPORT void *mallocx(size_t size, int flags)
 /* realloc need not keep an alignment. */
 static void *resize_aligned(void *p, size_t old, size_t size, size_t alignment)
 {
-    if (size <= old && size >= old / 2 && (uintptr_t)p % alignment == 0)
+    if (block_fits(old, size) && (uintptr_t)p % alignment == 0)
         return p;
     bool zero;
     void *block = old != 0 ? allocate_or_enomem(size, alignment, &zero) : NULL;

@@ -159,18 +159,6 @@ static inline pid_t manager_try(struct rng *rng)
     return task;
 }
 
-static inline pid_t manager_start(struct rng *rng)
-{
-    pid_t task = manager_try(rng);
-    for (int i = 0; i < 200 && task == 0; i++) { /* on a full machine it waits for a processor to be spare */
-        hoard_grow(rng, MIB / 2);
-        sleep_us(50000);
-        task = manager_of(getpid());
-    }
-    CHECK_MSG(task != 0, "%zu MiB in use and no manager", hoard_bytes / MIB);
-    return task;
-}
-
 /* The manager, that may have left for a fork, once it is back while the program goes on; 0 if it does not come. */
 static inline pid_t manager_awaited(struct rng *rng)
 {
@@ -181,6 +169,16 @@ static inline pid_t manager_awaited(struct rng *rng)
         sleep_us(2000);
     }
     return manager;
+}
+
+/* On a full machine it waits for a processor to be spare. */
+static inline pid_t manager_start(struct rng *rng)
+{
+    pid_t task = manager_try(rng);
+    if (task == 0)
+        task = manager_awaited(rng);
+    CHECK_MSG(task != 0, "%zu MiB in use and no manager", hoard_bytes / MIB);
+    return task;
 }
 
 /* That growing starts none: the name comes late, so other threads than the program's own `threads` count as well. */

@@ -131,6 +131,7 @@ def test_a_package_is_tried_by_its_other_names(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(packages, "table", lambda group: [row])
     monkeypatch.setattr(packages, "install", install)
+    monkeypatch.setattr(packages, "exists", lambda name: True)
     assert packages.ensure("test", print) == []
     assert tried == ["old", "new"]
 

@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 from dataclasses import dataclass
+from typing import Callable, Sequence
 
 from .paths import DATA, ToolError
 
@@ -66,6 +67,14 @@ def can_install() -> bool:
     return shutil.which("apt-get") is not None and (os.geteuid() == 0 or shutil.which("sudo") is not None)
 
 
+def exists(name: str) -> bool:
+    """Whether this release has a package of the name."""
+    return (
+        shutil.which("apt-cache") is not None
+        and subprocess.run(["apt-cache", "show", name], capture_output=True).returncode == 0
+    )
+
+
 def install(names: list[str], say) -> list[str]:  # type: ignore[no-untyped-def]
     """Installs Debian packages; returns those that could not be had.  `say` gets one line before anything happens."""
     if not names:
@@ -82,14 +91,19 @@ def install(names: list[str], say) -> list[str]:  # type: ignore[no-untyped-def]
     return [name for name in names if not _apt([*base, name], quiet=True)]
 
 
+def install_one(names: Sequence[str], there: Callable[[], bool], say) -> None:  # type: ignore[no-untyped-def]
+    """Installs in turn those of the names that exist in this release, until `there` says that what they bring is."""
+    for name in names:
+        if not there() and exists(name):
+            install([name], say)
+
+
 def ensure(group: str, say) -> list[str]:  # type: ignore[no-untyped-def]
     """Brings a group's packages; returns what is still missing afterwards, with nothing raised."""
     wanted = [package for package in table(group) if not package.present()]
     install([package.name for package in wanted], say)
     for package in wanted:
-        for name in package.others:
-            if not package.present():
-                install([name], say)
+        install_one(package.others, package.present, say)
     left = [package for package in wanted if not package.present()]
     for package in left:
         say(f"could not get {package.name}: {package.why or 'what needs it'} is skipped")

@@ -132,16 +132,12 @@ def _run(command: Sequence[str], cwd: Optional[Path] = None, **settings: str) ->
 
 def _install_debian(peer: Peer, say: Say) -> None:
     wanted = peer.row["package"]
-    for name in [wanted] if isinstance(wanted, str) else wanted:
-        if (
-            isinstance(wanted, list)
-            and subprocess.run(["apt-cache", "show", name], capture_output=True).returncode != 0
-        ):
-            continue
-        packages.install([name], say)
-        if _first_file(peer.row["files"]):
-            return
-    raise ToolError(f"apt-get could not get {wanted}")
+    if isinstance(wanted, str):
+        packages.install([wanted], say)
+    else:
+        packages.install_one(wanted, lambda: bool(_first_file(peer.row["files"])), say)
+    if not _first_file(peer.row["files"]):
+        raise ToolError(f"apt-get could not get {wanted}")
 
 
 def _install_pypi(peer: Peer, say: Say) -> None:
