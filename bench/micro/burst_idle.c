@@ -13,28 +13,36 @@
  *
  * Kept blocks are checked after the sleep: memory given back too eagerly shows here.
  *
- * mapping=1: no allocator at all, but one mapping of huge pages that is touched, given back, and after the sleep touched
- * again.  A virtual machine may return free memory to its host meanwhile; its `regrow_ratio` is then what that costs
- * anyone who gives memory back, and the allocators' are to be read beside it.
+ * A virtual machine may return free memory to its host, and each cpu keeps some of what was freed on it for itself: the
+ * second growth then waits for the host, and the better for memory an allocator is, the longer.  warm=1: before it, a
+ * child made at the start touches as much memory on each cpu and gives it back, as a suite does before the first.
+ *
+ * mapping=1: no allocator at all, but one mapping of huge pages that is touched, given back, and after the sleep
+ * touched again: what that costs anyone who gives memory back.  The allocators' `regrow_ratio` is to be read beside it.
  */
 #define _GNU_SOURCE
 #include "args.h"
 #include "clock.h"
+#include "cpus.h"
 #include "memory.h"
 #include "random.h"
 #include "result.h"
 #include "sink.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { WORK_WORDS = 32 * 1024 };
 
 struct params {
-    uint64_t mib, min, max, keep, sleep_ms, mapping;
+    uint64_t mib, min, max, keep, sleep_ms, mapping, warm;
     const char *meanwhile;
 };
 
@@ -108,6 +116,41 @@ static double share(uint64_t part_from, uint64_t part_to, uint64_t whole_from, u
     return whole != 0 ? ((double)part_to - (double)part_from) / whole : 0;
 }
 
+static bool *x_warms; /* shared with the child that warms; NULL: there is none */
+static pid_t warmer;
+
+static void warmer_start(uint64_t bytes)
+{
+    x_warms = pages_map_shared(sizeof(*x_warms));
+    warmer = fork();
+    if (warmer < 0) {
+        perror("burst_idle: fork");
+        exit(3);
+    }
+    if (warmer > 0)
+        return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (!__atomic_load_n(x_warms, __ATOMIC_ACQUIRE))
+        clock_sleep_ms(1);
+    int cpus[2], count = cpus_two(cpus) ? 2 : 1;
+    const int advice[] = {MADV_NOHUGEPAGE, MADV_HUGEPAGE};
+    for (int i = 0; i < 2 * count; i++) {
+        cpu_of_thread_set(0, cpus[i % count]);
+        void *pages = pages_map_untouched(bytes, advice[i / count]);
+        pages_touch(pages, bytes);
+        pages_unmap(pages, bytes);
+    }
+    _exit(0);
+}
+
+static void warm_again(void)
+{
+    if (x_warms == NULL)
+        return;
+    __atomic_store_n(x_warms, true, __ATOMIC_RELEASE);
+    waitpid(warmer, NULL, 0);
+}
+
 static uint64_t touch_all(char *pages, uint64_t bytes)
 {
     uint64_t begin_ns = clock_ns();
@@ -122,6 +165,7 @@ static int mapping_burst(const struct params *params)
     uint64_t first_ns = touch_all(pages, bytes);
     madvise(pages, bytes, MADV_DONTNEED);
     clock_sleep_ms(params->sleep_ms);
+    warm_again();
     uint64_t again_ns = touch_all(pages, bytes);
     result_begin("burst_idle", 1, bytes / 4096, first_ns + again_ns);
     result_count("mib", params->mib);
@@ -138,6 +182,7 @@ int main(int argc, char **argv)
         {"max", ARG_COUNT, &params.max, "largest block"},
         {"keep", ARG_COUNT, &params.keep, "keep every so-manieth block (0: none)"},
         {"sleep_ms", ARG_COUNT, &params.sleep_ms, "time without a call of the allocator"},
+        {"warm", ARG_COUNT, &params.warm, "1: memory is touched by a child before the second growth"},
         {"mapping", ARG_COUNT, &params.mapping, "1: a mapping instead of blocks"},
         {"while", ARG_TEXT, &params.meanwhile, "sleep or work"},
     };
@@ -147,6 +192,8 @@ int main(int argc, char **argv)
         args_reject("while", "sleep or work");
     if (params.min < 8 || params.max < params.min)
         args_reject("min, max", "8 <= min <= max");
+    if (params.warm)
+        warmer_start((params.mib + params.mib / 2) << 20);
     if (params.mapping)
         return mapping_burst(&params);
     uint64_t blocks = (params.mib << 20) / ((params.min + params.max) / 2);
@@ -182,6 +229,7 @@ int main(int argc, char **argv)
     uint64_t errors = 0;
     for (uint64_t i = 0; i < blocks; i++)
         errors += block[i] ? block_errors(&params, block[i], i) : 0;
+    warm_again();
     uint64_t regrow_ns = clock_ns();
     for (uint64_t i = 0; i < blocks; i++) {
         if (!block[i])

@@ -14,14 +14,14 @@ void global_adopt(struct superblock *s)
     lock_release(&global_heap.lock);
 }
 
-struct superblock *global_take(unsigned c)
+struct superblock *global_take(unsigned c, bool or_holes)
 {
     if (__atomic_load_n(&global_heap.class[c].listed, __ATOMIC_RELAXED) == 0 &&
         atomic_load_explicit(&global_heap.x_mailbox, memory_order_relaxed) == 0)
         return NULL;
     lock_take(&global_heap.lock);
     heap_drain(&global_heap);
-    struct superblock *s = heap_take_fullest(&global_heap, c);
+    struct superblock *s = heap_take_fullest(&global_heap, c, or_holes);
     if (s != NULL)
         superblock_clear_owner(s);
     lock_release(&global_heap.lock);

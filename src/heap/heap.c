@@ -131,7 +131,7 @@ void heap_undo_offline(struct heap *h, struct superblock *s)
 
 static bool has_room(const struct superblock *s)
 {
-    return superblock_word(s) != 0 || s->uncarved != 0 || word_count(atomic_load(&s->x_remote)) != 0;
+    return superblock_word(s) != 0 || superblock_is_carvable(s) || word_count(atomic_load(&s->x_remote)) != 0;
 }
 
 /* Superblocks less than an eighth free are listed as they come, and each is worth a few blocks: a few of them are
@@ -158,9 +158,24 @@ struct superblock *heap_find_fullest(const struct heap *h, unsigned c)
     return NULL;
 }
 
-struct superblock *heap_take_fullest(struct heap *h, unsigned c)
+struct superblock *heap_find_holes(const struct heap *h, unsigned c)
+{
+    for (uint32_t at = h->class[c].head[group_nearly_full] - 1; at != SLICE_NONE;) {
+        struct superblock *s = descriptor_of_slice(at);
+        if (s->uncarved != 0) {
+            s->flags &= (uint8_t)~FLAG_HOLES;
+            return s;
+        }
+        at = s->next;
+    }
+    return NULL;
+}
+
+struct superblock *heap_take_fullest(struct heap *h, unsigned c, bool or_holes)
 {
     struct superblock *s = heap_find_fullest(h, c);
+    if (s == NULL && or_holes)
+        s = heap_find_holes(h, c);
     if (s != NULL)
         heap_list_remove(h, s);
     return s;

@@ -70,8 +70,10 @@ void heap_list_remove(struct heap *h, struct superblock *s);
 /* The first superblock of class `c` whose group is neither full nor empty, fullest first; else an empty one; else
  * one of the nearly full that has room; NULL if there is none. */
 struct superblock *heap_find_fullest(const struct heap *h, unsigned c);
-/* The same, off its list. */
-struct superblock *heap_take_fullest(struct heap *h, unsigned c);
+/* One that has nothing but holes; they are room from now on. */
+struct superblock *heap_find_holes(const struct heap *h, unsigned c);
+/* As heap_find_fullest, or if there is none as heap_find_holes; off its list. */
+struct superblock *heap_take_fullest(struct heap *h, unsigned c, bool or_holes);
 
 /* Unlinks a superblock of `h`, active or listed, and takes its owner away; after an rcs_fence() it is exclusive. */
 void heap_take_offline(struct heap *h, struct superblock *s);
@@ -110,7 +112,7 @@ struct superblock *heap_acquire(struct heap *h, unsigned c);
 
 /* ---- global heap (global.c); these take its lock ---- */
 void global_adopt(struct superblock *s);
-struct superblock *global_take(unsigned c);
+struct superblock *global_take(unsigned c, bool or_holes);
 
 /* ---- other cids' heaps (takeover.c) ---- */
 /* Makes a superblock of another heap exclusive: it has class `c` and room.  From quiet heaps only, unless `any`.

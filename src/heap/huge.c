@@ -63,12 +63,24 @@ static size_t purgeable_bytes_in(uint32_t slice)
     }
 }
 
+/* In a dense stretch where huge pages were asked for. */
+static bool is_in_huge(const struct superblock *mark)
+{
+    return slice_of_descriptor(mark) >= window_huge_from() && (mark->flags & FLAG_LARGE) == 0;
+}
+
+bool huge_was_split(uint32_t slice)
+{
+    const struct superblock *mark = mark_of(slice_address(slice));
+    return is_in_huge(mark) && (mark->seen & SEEN_SPLIT) != 0;
+}
+
 bool huge_is_worth_splitting(uint32_t slice)
 {
-    uint32_t first = (uint32_t)align_down(slice, HUGE_PAGE_SLICES);
-    const struct superblock *mark = descriptor_of_slice(first);
-    if (first < window_huge_from() || (mark->flags & FLAG_LARGE) != 0 || (mark->seen & SEEN_SPLIT) != 0)
+    const struct superblock *mark = mark_of(slice_address(slice));
+    if (!is_in_huge(mark) || (mark->seen & SEEN_SPLIT) != 0)
         return true;
+    uint32_t first = slice_of_descriptor(mark);
     size_t purgeable = 0;
     for (uint32_t at = first; at < first + HUGE_PAGE_SLICES && window_contains(slice_address(at)); at++)
         purgeable += purgeable_bytes_in(at);

@@ -20,6 +20,9 @@
  * none is needed.  Looks at descriptors that may be changing: the answer only costs time if it is wrong. */
 bool huge_is_worth_splitting(uint32_t slice);
 
+/* Whether the page this slice lies in was one, of a dense stretch, and was split. */
+bool huge_was_split(uint32_t slice);
+
 /* The huge pages a range covers only a part of: an address in each; returns how many.  May be called without the lock. */
 unsigned huge_parts(void *address, size_t bytes, void *part[2]);
 

@@ -61,6 +61,27 @@ static bool is_wanted(struct superblock *s, enum purge_what what, bool *changed)
     return what == purge_leftover || becomes_span || huge_is_worth_splitting(slice_of_descriptor(s));
 }
 
+/* ---- holes ---- */
+
+/* In superblocks marked FLAG_HOLES, as the last pass found it and those marked since.  Address space that is not used
+ * is descriptors to look at: at most three quarters of what is in use. */
+static size_t holes_bytes;
+
+static size_t uncarved_bytes(const struct superblock *s)
+{
+    return (size_t)__builtin_popcountll(s->uncarved) * superblock_unit_bytes(s);
+}
+
+/* Exclusive, and a part of it is being given back. */
+static void note_holes(struct superblock *s)
+{
+    if ((s->flags & FLAG_HOLES) != 0 || !huge_was_split(slice_of_descriptor(s)) ||
+        (holes_bytes + uncarved_bytes(s)) / 3 > span_in_use_bytes() / 4)
+        return;
+    s->flags |= FLAG_HOLES;
+    holes_bytes += uncarved_bytes(s);
+}
+
 /* ---- offline, and back ---- */
 
 static bool take_offline(struct heap *h, struct superblock *s)
@@ -76,14 +97,17 @@ static bool take_offline(struct heap *h, struct superblock *s)
 }
 
 /* The runs of set bits among the units, as ranges. */
-static void add_units(struct batch *b, const struct superblock *s, uint64_t units)
+static void add_holes(struct batch *b, struct superblock *s, uint64_t units)
 {
     size_t unit = superblock_unit_bytes(s);
+    bool is_any = units != 0;
     while (units != 0) {
         uint64_t run = low_run(units);
         give_back_add(&b->pages, superblock_start(s) + low_bit(run) * unit, (size_t)__builtin_popcountll(run) * unit);
         units &= ~run;
     }
+    if (is_any)
+        note_holes(s);
 }
 
 static void put_online(struct heap *h, struct superblock *s)
@@ -111,7 +135,7 @@ static void finish(struct batch *b)
         const char *damage = NULL;
         heap_collect(b->heap, s);
         if (superblock_live(s, s->word) != 0)
-            add_units(b, s, superblock_uncarve(s, &damage));
+            add_holes(b, s, superblock_uncarve(s, &damage));
         else
             damage = superblock_check_list(s, s->word);
         if (damage != NULL) {
@@ -164,12 +188,14 @@ static void add(struct batch *b, struct heap *h, struct superblock *s)
 static size_t purge_superblocks(enum purge_what what, bool *changed)
 {
     struct batch b = {0};
-    size_t stale_bytes = 0;
+    size_t stale_bytes = 0, holes_before = holes_bytes, holes_found = 0;
     for (uint32_t slice = window_slice_from(0); slice != SLICE_END && purge_goes_on(what);
          slice = window_slice_from(slice + 1)) {
         struct superblock *s = descriptor_of_slice(slice);
         if (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE) != slice_superblock)
             continue;
+        if ((s->flags & FLAG_HOLES) != 0)
+            holes_found += uncarved_bytes(s);
         if (is_stale(s)) {
             finish(&b); /* nothing else is offline meanwhile */
             stale_bytes += stale_purge(s, what, changed);
@@ -182,6 +208,8 @@ static size_t purge_superblocks(enum purge_what what, bool *changed)
             add(&b, h, s);
     }
     finish(&b);
+    if (purge_goes_on(what))
+        holes_bytes = holes_found + (holes_bytes - holes_before);
     *changed |= b.gave_spans;
     span_note_purged(b.pages.bytes + stale_bytes);
     return b.pages.bytes + stale_bytes;

@@ -2,11 +2,12 @@
  *
  * Refill: malloc found its active superblock empty.  What is nearest comes first: frees that arrived meanwhile, blocks
  * other heaps' threads gave back, uncarved pages of the same superblock, another superblock of the heap (fullest
- * first), the global heap, a heap nobody runs on, what such heaps were posted, fresh memory.
+ * first), the global heap, a heap nobody runs on, what such heaps were posted, fresh memory, the holes purging left.
  *
  * Every step is either a section on the caller's heap or work on something exclusive.  When a section says the thread
  * has been moved, what is in hand is posted to the heap and the caller starts over where it runs now.
  */
+#include "heap/demand.h"
 #include "heap/heap.h"
 #include "heap/span.h"
 
@@ -33,16 +34,16 @@ static enum refill restock(struct heap *h, struct superblock *s, bool eager)
         return refill_ready;
     enum rcs_result result;
     if (word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed)) != 0 &&
-        !(s->uncarved != 0 && remote_is_trickle(s))) {
+        !(superblock_is_carvable(s) && remote_is_trickle(s))) {
         /* Linked from an empty word, the chain is a list as it stands. */
         uint64_t chain = remote_take(s, false);
         result = heap_commit(h, s, &s->word, 0, &s->word, chain);
         if (result != rcs_done)
             remote_return(s, chain);
+    } else if (!superblock_is_carvable(s)) {
+        return refill_exhausted;
     } else {
         struct carving carving = superblock_carve(s, eager ? carve_many : carve_some);
-        if (carving.word == 0)
-            return refill_exhausted;
         /* Counted before it is published: from the commit on, other threads may ask what a block of it is. */
         superblock_count_carving(s, carving);
         result = heap_commit(h, s, &s->word, 0, &s->word, carving.word);
@@ -87,7 +88,7 @@ static struct superblock *fresh(const struct heap *h, unsigned c)
 /* An exclusive superblock with room, of somebody else's. */
 static struct superblock *heap_find(struct heap *h, unsigned c)
 {
-    struct superblock *s = global_take(c);
+    struct superblock *s = global_take(c, false);
     return s != NULL ? s : heap_steal(h, c, false);
 }
 
@@ -146,8 +147,8 @@ static struct superblock *find_listed(struct heap *h, unsigned c)
     return s;
 }
 
-/* The superblock to go on with: a listed one, somebody else's, or a fresh one.  While a trickle collects a nearly full
- * one will not do. */
+/* The superblock to go on with: a listed one, somebody else's, or a fresh one; if there is none, one with holes.  While
+ * a trickle collects a nearly full one will not do. */
 static struct superblock *choose(struct heap *h, unsigned c, bool trickle)
 {
     struct superblock *s = find_listed(h, c);
@@ -157,7 +158,13 @@ static struct superblock *choose(struct heap *h, unsigned c, bool trickle)
         s = heap_find(h, c);
     if (s == NULL && heap_sweep(h)) /* of whatever class: empty ones are spans again */
         s = heap_find_fullest(h, c);
-    return s != NULL ? s : fresh(h, c);
+    if (s == NULL && atomic_load_explicit(&memory_is_short, memory_order_relaxed))
+        s = heap_find_holes(h, c); /* fresh memory may come in huge pages */
+    if (s == NULL)
+        s = fresh(h, c);
+    if (s == NULL)
+        s = heap_find_holes(h, c);
+    return s != NULL ? s : global_take(c, true);
 }
 
 /* Makes `s` the active superblock in place of `old`. */
@@ -198,7 +205,7 @@ enum refill heap_refill(struct heap *h, unsigned c)
         old = h->active[c];
     }
     const unsigned aside = 3; /* superblocks a class may have to let a trickle collect */
-    bool used_up = superblock_word(old) == 0 && old->uncarved == 0;
+    bool used_up = superblock_word(old) == 0 && !superblock_is_carvable(old);
     bool trickle = used_up && remote_is_trickle(old) && h->class[c].listed < aside;
     if (old != &empty_superblock && !trickle) {
         enum refill stocked = restock(h, old, false);
@@ -206,7 +213,12 @@ enum refill heap_refill(struct heap *h, unsigned c)
             return stocked;
     }
     struct superblock *s = choose(h, c, trickle);
-    return s != NULL ? install(h, c, old, s) : refill_exhausted;
+    if (s != NULL)
+        return install(h, c, old, s);
+    if (old->uncarved == 0)
+        return refill_exhausted;
+    old->flags &= (uint8_t)~FLAG_HOLES;
+    return restock(h, old, false);
 }
 
 void *heap_take_fresh(struct heap *h, unsigned c)

@@ -26,14 +26,14 @@
 
 static enum group group_for(const struct superblock *s, uint64_t word)
 {
-    unsigned available = superblock_available(s, word);
+    unsigned spare = superblock_spare(s, word);
     if (superblock_live(s, word) == 0)
         return group_empty;
-    if (available * 8 < s->blocks)
+    if (spare * 8 < s->blocks)
         return group_nearly_full;
-    if (available * 4 < s->blocks)
+    if (spare * 4 < s->blocks)
         return group_eighth;
-    if (available * 2 < s->blocks)
+    if (spare * 2 < s->blocks)
         return group_quarter;
     return superblock_is_mostly_free(s, word) ? group_mostly_free : group_half;
 }
@@ -47,9 +47,9 @@ static unsigned next_step(const struct superblock *s, enum group group)
         return NOTIFY_NEVER;
     if (group == group_mostly_free)
         return s->carved;
-    unsigned available = (s->blocks * eighths[group] + 7u) / 8;
-    unsigned uncarved = (unsigned)(s->blocks - s->carved);
-    unsigned count = available > uncarved ? available - uncarved : 1;
+    unsigned spare = (s->blocks * eighths[group] + 7u) / 8;
+    unsigned uncarved = superblock_is_carvable(s) ? (unsigned)(s->blocks - s->carved) : 0;
+    unsigned count = spare > uncarved ? spare - uncarved : 1;
     return count < s->carved ? count : s->carved;
 }
 

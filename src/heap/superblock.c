@@ -54,7 +54,7 @@ struct superblock *superblock_format(uint32_t first, unsigned class)
     s->class = (uint8_t)class;
     s->group = group_none;
     s->uncarved = all_units(s, unit_shift(s));
-    s->flags &= (uint8_t)~FLAG_AGED;
+    s->flags &= (uint8_t)~(FLAG_AGED | FLAG_HOLES);
     for (unsigned i = 1; i < row->slices; i++) {
         struct superblock *tail = s + i;
         tail->next = first;

@@ -69,6 +69,9 @@ enum group {
 /* The first slice of a superblock that was taken from dirty slices: what of it is uncarved may hold pages all the same
  * (stale.h).  Then FLAG_AGED: it was so at the last purge. */
 #define FLAG_STALE 32u
+/* The first slice of a superblock in a huge page that was broken to give back what is uncarved of it: these are holes,
+ * a page fault for each of their pages, and malloc takes fresh memory before it fills them (decision 12). */
+#define FLAG_HOLES 64u
 
 /* In `seen`, which has no neighbours that other threads write without a lock. */
 #define SEEN_PURGED 1u /* the superblock was purged looking so */
@@ -227,9 +230,21 @@ static inline unsigned superblock_available(const struct superblock *s, uint64_t
     return s->blocks - superblock_live(s, word);
 }
 
+/* Room that is not a hole. */
+static inline bool superblock_is_carvable(const struct superblock *s)
+{
+    return s->uncarved != 0 && (s->flags & FLAG_HOLES) == 0;
+}
+
+/* The same in blocks. */
+static inline unsigned superblock_spare(const struct superblock *s, uint64_t word)
+{
+    return (s->flags & FLAG_HOLES) != 0 ? word_count(word) : superblock_available(s, word);
+}
+
 static inline bool superblock_is_mostly_free(const struct superblock *s, uint64_t word)
 {
-    return superblock_available(s, word) * 4 >= s->blocks * 3u;
+    return superblock_spare(s, word) * 4 >= s->blocks * 3u;
 }
 
 /* Number of the block that starts at this offset; of some block before it if none does. */

@@ -64,7 +64,7 @@ struct superblock *heap_steal(struct heap *h, unsigned c, bool any)
         struct heap *other = heap_list[i];
         if (other == h || !lists_any(other, c) || (!any && !is_quiet(other, QUIET_NS)) || !lock_try(&other->lock))
             continue;
-        struct superblock *s = heap_take_fullest(other, c);
+        struct superblock *s = heap_take_fullest(other, c, any);
         if (s != NULL) {
             superblock_clear_owner(s);
             if (!rcs_fence()) {

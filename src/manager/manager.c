@@ -296,7 +296,7 @@ COLD void manager_notice_slow(enum manager_state state)
         change_state(manager_away, manager_absent);
         state = manager_absent;
     }
-    if (state != manager_absent || !is_worthwhile() || !may_start())
+    if (state != manager_absent || !may_start() || !is_worthwhile())
         return;
     uint64_t signals = os_block_signals();
     if (lock_try(&control)) {
