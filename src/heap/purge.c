@@ -96,18 +96,18 @@ static bool take_offline(struct heap *h, struct superblock *s)
     return taken;
 }
 
-/* The runs of set bits among the units, as ranges. */
+/* Of units that were just uncarved: the runs of set bits, as ranges to give back. */
 static void add_holes(struct batch *b, struct superblock *s, uint64_t units)
 {
     size_t unit = superblock_unit_bytes(s);
-    bool is_any = units != 0;
+    if (units == 0)
+        return;
     while (units != 0) {
         uint64_t run = low_run(units);
         give_back_add(&b->pages, superblock_start(s) + low_bit(run) * unit, (size_t)__builtin_popcountll(run) * unit);
         units &= ~run;
     }
-    if (is_any)
-        note_holes(s);
+    note_holes(s);
 }
 
 static void put_online(struct heap *h, struct superblock *s)

@@ -236,7 +236,7 @@ static inline bool superblock_is_carvable(const struct superblock *s)
     return s->uncarved != 0 && (s->flags & FLAG_HOLES) == 0;
 }
 
-/* The same in blocks. */
+/* Blocks that are free, or that room which is not a hole is there for. */
 static inline unsigned superblock_spare(const struct superblock *s, uint64_t word)
 {
     return (s->flags & FLAG_HOLES) != 0 ? word_count(word) : superblock_available(s, word);
