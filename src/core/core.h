@@ -47,6 +47,14 @@ bool core_ready(void);
  * slow path and must not wait for locks: take emergency blocks, push frees remotely. */
 bool slow_enter(void);
 void slow_leave(void);
+/* The same, and the manager hears of it. */
+void slow_leave_and_notice(void);
+/* True between the two. */
+bool slow_is_inside(void);
+
+/* Whether calls take the fast paths, in rcs mode.  To open them the span lock is held, if there are other threads. */
+void fast_paths_open(void);
+void fast_paths_close(void);
 
 /* ---- blocks by address (lookup.c) ---- */
 

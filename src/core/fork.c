@@ -1,85 +1,94 @@
 /* SPDX-License-Identifier: MIT
  *
- * fork.  Sections need nothing: each changes the heap by one store, which the child's copy of memory has or has not.
- * Slow paths hold locks, so the fork handlers take them all first and the child finds every structure whole.
+ * fork.  The child has the memory as it was at one instant, and only the thread that forked.
  *
- * _Fork and raw clone run no handlers.  A page that reads as zero in the child tells it; the child's first slow path
- * makes whole again what threads that do not exist in it had left half-done (heap/recover.c).
+ * No lock of the heap is taken before.  Between our handler and the fork libc and other libraries take locks of their
+ * own, stdio's for one, and whoever holds those may be about to allocate: it would wait for us, and we for it.  So other
+ * threads may be caught anywhere in their slow paths, and the child makes whole what they had half-done, before it goes
+ * on (heap/recover.c).  Sections need nothing: each changes the heap by one store, which the child's copy of memory has
+ * or has not.  Only the manager, which holds no lock of anybody else's, is waited for, and not for long: the child of a
+ * program of one thread then has nothing to recover.
+ *
+ * _Fork and raw clone run no handlers.  A page that reads as zero in the child tells it; its first slow path recovers.
+ * So does that of a child made by a signal handler that had interrupted a slow path: what its own thread has in hand
+ * there is not lost.
  */
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "core/core.h"
 #include "core/fork.h"
+#include "core/vfork.h"
 #include "heap/large.h"
-#include "heap/mapping_cache.h"
-#include "heap/span.h"
+#include "heap/pass.h"
 #include "manager/manager.h"
 #include "os/os.h"
 
-/* On a page that reads as zero in a child. */
+/* On a page that reads as zero in a child, where the system can do that. */
 enum { mark_new = 0, mark_known, mark_recovering };
-static _Atomic uint32_t *parent_mark;
-static uint32_t process; /* whose memory this is; 0: not known yet */
+static _Atomic uint32_t *mark;
+static bool is_wiped;
 
-/* Forks from signal handlers that interrupted a slow path, or a fork, of this thread: it may hold the very locks. */
-THREAD_LOCAL unsigned nested_forks;
+/* glibc 2.32: 0 if other threads of libc's may exist. */
+extern char __libc_single_threaded __attribute__((weak));
 
-/* The order of heap.h.  The thread stays inside a slow path until the locks are free again: handlers of other libraries
- * and signal handlers in between get emergency blocks. */
-static void prepare(void)
+/* Of the thread that forks: whether the manager had nothing in its hands. */
+THREAD_LOCAL bool manager_rests;
+
+/* Of a forked child, in a slow path: it has neither its parent's manager nor other threads' vforks. */
+static void begin_anew(void)
 {
-    if (!slow_enter()) {
-        nested_forks++;
+    vfork_forget();
+    manager_forget();
+    pass_begin();
+    mapping_unmap_leaving(); /* what the parent's manager was to do, and the child has a copy of */
+    pass_end();
+}
+
+/* The child may have started threads by now: one of them does it, the others wait. */
+static COLD void recover(void)
+{
+    uint32_t seen = mark_new;
+    if (atomic_compare_exchange_strong(mark, &seen, mark_recovering)) {
+        heap_recover();
+        begin_anew();
+        atomic_store(mark, mark_known);
         return;
     }
-    manager_fork_prepare();
-    lock_take(&binding_lock);
-    for (unsigned i = 0; i < heap_total; i++)
-        lock_take(&heap_list[i]->lock);
-    lock_take(&global_heap.lock);
-    lock_take(&span_lock);
-    lock_take(&mapping_lock);
+    while (atomic_load(mark) == mark_recovering)
+        os_yield();
 }
 
-static void release_all(void)
+static void prepare(void)
 {
-    lock_release(&mapping_lock);
-    lock_release(&span_lock);
-    lock_release(&global_heap.lock);
-    for (unsigned i = heap_total; i-- > 0;)
-        lock_release(&heap_list[i]->lock);
-    lock_release(&binding_lock);
-}
-
-static bool was_nested(void)
-{
-    if (nested_forks == 0)
-        return false;
-    nested_forks--;
-    return true;
+    manager_rests = manager_fork_prepare(!slow_is_inside());
 }
 
 static void in_parent(void)
 {
-    if (was_nested())
-        return;
-    release_all();
     manager_fork_parent();
-    slow_leave();
+}
+
+/* Nothing can be half-done: there was no other thread, and the manager had nothing in its hands.  Locks tell of threads
+ * that libc does not know. */
+static bool is_whole(void)
+{
+    bool is_single_threaded = &__libc_single_threaded != NULL && __libc_single_threaded != 0;
+    return is_single_threaded && manager_rests && !heap_is_locked();
 }
 
 static void in_child(void)
 {
-    if (was_nested())
-        return; /* its next slow path finds the mark wiped */
-    process = os_process_id();
-    if (parent_mark != NULL)
-        *parent_mark = mark_known;
-    mapping_cache_recover();
-    release_all();
-    manager_fork_child();
-    mapping_unmap_leaving(); /* what the parent's manager was to do and the child has a copy of */
+    if (is_wiped && atomic_load(mark) == mark_known)
+        return; /* a signal handler came first */
+    bool whole = !slow_is_inside() && is_whole();
+    atomic_store(mark, whole ? mark_known : mark_new);
+    if (!slow_enter()) /* which recovers; or later, in a handler that had interrupted a slow path */
+        return;
+    if (whole) {
+        heap_forget_parent();
+        begin_anew();
+    }
     slow_leave();
 }
 
@@ -90,39 +99,16 @@ void fork_register(void)
 
 bool fork_watch(void)
 {
-    _Atomic uint32_t *mark = os_map(os_page_bytes);
+    mark = os_map(os_page_bytes);
     if (mark == NULL)
         return false;
     *mark = mark_known;
-    process = os_process_id();
-    if (os_wipe_on_fork((void *)mark, os_page_bytes))
-        parent_mark = mark;
+    is_wiped = os_wipe_on_fork((void *)mark, os_page_bytes); /* else only handlers tell */
     return true;
-}
-
-/* The child may have started threads by now: one of them does it, the others wait. */
-static COLD void orphaned(void)
-{
-    uint32_t seen = mark_new;
-    if (atomic_compare_exchange_strong(parent_mark, &seen, mark_recovering)) {
-        process = os_process_id();
-        heap_recover();
-        manager_forget();
-        atomic_store(parent_mark, mark_known);
-        return;
-    }
-    while (atomic_load(parent_mark) == mark_recovering)
-        os_yield();
 }
 
 void fork_notice(void)
 {
-    if (parent_mark != NULL && unlikely(atomic_load_explicit(parent_mark, memory_order_acquire) != mark_known))
-        orphaned();
-}
-
-bool fork_is_in_parents_memory(void)
-{
-    fork_notice();
-    return process != 0 && process != os_process_id();
+    if (mark != NULL && unlikely(atomic_load_explicit(mark, memory_order_acquire) != mark_known))
+        recover();
 }

@@ -13,7 +13,5 @@ void fork_register(void);
 bool fork_watch(void);
 /* Called by every slow path: in such a child, makes the heap usable. */
 void fork_notice(void);
-/* Whether the caller is a child that works on its parent's memory (vfork): nothing of the parent's is its to change. */
-bool fork_is_in_parents_memory(void);
 
 #endif

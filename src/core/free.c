@@ -29,8 +29,7 @@ void free_notify(struct superblock *s)
     } else {
         heap_post(h, s);
     }
-    slow_leave();
-    manager_notice();
+    slow_leave_and_notice();
 }
 
 static void push_remote(struct superblock *s, void *p)
@@ -47,6 +46,8 @@ static void push_remote(struct superblock *s, void *p)
 static void free_remotely(struct superblock *s, void *p, struct heap *owner)
 {
     push_remote(s, p);
+    if (rcs_is_suspended())
+        return;
     struct heap *here = heap_of_cid[sync_slot()];
     if (likely(!heap_wants_look(here, owner)) || !slow_enter())
         return;
@@ -63,7 +64,7 @@ static bool is_foreign(const struct superblock *s)
 
 static void free_by_section(struct superblock *s, void *p)
 {
-    for (int i = 0; i < TRIES_MAX; i++)
+    for (int i = rcs_is_suspended() ? TRIES_MAX : 0; i < TRIES_MAX; i++)
         switch (hot_push(p, s)) {
         case hot_pushed:
             return;
@@ -123,7 +124,7 @@ static bool free_in_superblock(void *p)
     struct superblock *s = superblock_at(p);
     if (s == NULL || !superblock_is_block_start(s, p))
         return false;
-    if (likely(is_foreign(s)))
+    if (likely(is_foreign(s)) || rcs_is_suspended())
         free_remotely(s, p, superblock_owner(s));
     else
         free_by_section(s, p);
@@ -136,11 +137,10 @@ static void free_large(void *p, struct block block)
         large_give_later(p);
         return;
     }
-    if (block.kind == block_mapping)
+    if (block.kind == block_mapping && !rcs_is_suspended())
         manager_notice_unmapping(block.bytes);
     bool freed = block.kind == block_large ? large_span_give(p) : mapping_give(p);
-    slow_leave();
-    manager_notice();
+    slow_leave_and_notice();
     if (!freed) /* by another thread, since it was looked up */
         free_double(p);
 }

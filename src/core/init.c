@@ -10,6 +10,7 @@
 #include "core/fork.h"
 #include "heap/emergency.h"
 #include "manager/bell.h"
+#include "manager/notice.h"
 #include "options/options.h"
 #include "os/os.h"
 
@@ -44,6 +45,34 @@ void slow_leave(void)
     in_slow_path = false;
 }
 
+bool slow_is_inside(void)
+{
+    return in_slow_path;
+}
+
+void slow_leave_and_notice(void)
+{
+    slow_leave();
+    if (likely(!rcs_is_suspended())) /* a vfork child's thread would be nobody's */
+        manager_notice();
+}
+
+void fast_paths_open(void)
+{
+    if (sync_mode != sync_rcs)
+        return;
+    window_serve_fast_path();
+    hot.small_limit = SMALL_BYTES_MAX + 1;
+    hot.medium_limit = class_bytes_most + 1;
+}
+
+void fast_paths_close(void)
+{
+    hot.small_limit = 0;
+    hot.medium_limit = 0;
+    hot.window_bytes = 0;
+}
+
 static bool start(void)
 {
     os_init();
@@ -55,12 +84,8 @@ static bool start(void)
     rcs_start((enum sync_mode)option_get(option_sync), &empty_heap);
     if (!emergency_start() || !fork_watch())
         return false;
-    if (sync_mode == sync_rcs) {
-        size_class_start();
-        window_serve_fast_path();
-        hot.small_limit = SMALL_BYTES_MAX + 1;
-        hot.medium_limit = class_bytes_most + 1;
-    }
+    size_class_start();
+    fast_paths_open();
     return true;
 }
 

@@ -16,7 +16,6 @@
 #include "heap/emergency.h"
 #include "heap/large.h"
 #include "heap/purge.h"
-#include "manager/notice.h"
 #include "os/os.h"
 
 /* Rounds of refilling and popping before sections are given up on: each fails by chance only if the thread is moved or
@@ -43,7 +42,7 @@ static void *pop_locked(struct heap *h, unsigned c)
 static struct heap *own_heap(void)
 {
     struct heap *h = heap_here();
-    return h != NULL ? heap_follow(h) : NULL;
+    return h != NULL && !rcs_is_suspended() ? heap_follow(h) : h;
 }
 
 static void *take_locked(unsigned c)
@@ -65,7 +64,7 @@ static void *take_locked(unsigned c)
 
 static void *take_by_section(unsigned c)
 {
-    for (int i = 0; i < TRIES_MAX; i++) {
+    for (int i = rcs_is_suspended() ? TRIES_MAX : 0; i < TRIES_MAX; i++) {
         struct heap *h = own_heap();
         if (h == NULL)
             return NULL;
@@ -122,8 +121,7 @@ static void *take_slow(unsigned c, size_t alignment)
     void *block = take(c);
     if (unlikely(block == NULL))
         block = take_last_resort(c);
-    slow_leave();
-    manager_notice();
+    slow_leave_and_notice();
     return block;
 }
 
@@ -150,7 +148,7 @@ void *allocate(size_t size, size_t alignment, bool *zero)
         return NULL;
     unsigned c = class_of_request(size, alignment);
     if (c < CLASS_COUNT) {
-        void *block = sync_mode == sync_rcs ? hot_pop(c) : NULL;
+        void *block = sync_mode == sync_rcs && !rcs_is_suspended() ? hot_pop(c) : NULL;
         if (block == NULL && size_class[c].bytes > CLEARED_BYTES_MAX)
             *zero = (block = take_fresh(c)) != NULL;
         return block != NULL ? block : take_slow(c, alignment);
@@ -158,8 +156,7 @@ void *allocate(size_t size, size_t alignment, bool *zero)
     if (!slow_enter())
         return emergency_take(size, alignment);
     void *block = large_take(size, alignment, zero);
-    slow_leave();
-    manager_notice();
+    slow_leave_and_notice();
     return block;
 }
 

@@ -25,14 +25,25 @@
 #include "os/syscall.h"
 #include "sutler/sutler.h"
 
-extern const char manager_sees_credentials;
-const char manager_sees_credentials = 1;
+/* Whether the program's calls come here: not if the library was opened late, behind libc, or if somebody else's setuid
+ * stands before ours and need not come to it. */
+extern bool manager_sees_credentials;
+bool manager_sees_credentials;
+
+static __attribute__((constructor)) void see(void)
+{
+    Dl_info own, bound;
+    void *everybodys = dlsym(RTLD_DEFAULT, "setuid");
+    manager_sees_credentials = everybodys != NULL && dladdr(&manager_sees_credentials, &own) != 0 &&
+                               dladdr(everybodys, &bound) != 0 && own.dli_fbase == bound.dli_fbase;
+}
 
 /* Returns whether the manager is parked now: a vfork child shares its parent's memory but not its credentials, and leaves
  * the parent's manager alone. */
 static bool begin(void)
 {
-    if (fork_is_in_parents_memory())
+    fork_notice();
+    if (manager_is_anothers())
         return false;
     manager_call_begins();
     sutler_manager_park();

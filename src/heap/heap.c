@@ -33,6 +33,8 @@ enum rcs_result heap_commit(struct heap *h, const struct superblock *s, const ui
         __atomic_store_n(target, value, __ATOMIC_RELEASE);
         return rcs_done;
     }
+    if (rcs_is_suspended())
+        return rcs_moved;
     enum rcs_result result = rcs_aborted;
     for (int i = 0; i < ABORTS_MAX && result == rcs_aborted; i++)
         result = rcs_compare_and_store(h, probe, expected, target, value);

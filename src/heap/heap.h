@@ -135,6 +135,10 @@ extern _Atomic uint64_t takeover_count;
 /* ---- a child made without fork handlers (recover.c) ---- */
 /* Makes everything of this layer whole again whose lock was held when the child was made, and frees the locks. */
 void heap_recover(void);
+/* True if any lock of this layer is held. */
+bool heap_is_locked(void);
+/* In a child in which nothing is half-done: forgets what only threads of its parent had. */
+void heap_forget_parent(void);
 
 /* ---- damage (damage.c) ---- */
 /* "sutler: FUNCTION(): corrupted free list in superblock 0x... (reason)"; then aborts unless SUTLER_ON_ERROR=report. */

@@ -6,7 +6,7 @@
  *
  * The system is not asked whether a page is huge: those of the dense stretches are from where huge pages are asked for
  * (window.h) until they were split here.  In stretches for large blocks every one is broken: most are not huge, and
- * what goes there is large.  All under purge_lock.
+ * what goes there is large.  All in a pass.
  */
 #ifndef SUTLER_HEAP_HUGE_H
 #define SUTLER_HEAP_HUGE_H

@@ -42,11 +42,11 @@ void *large_resize(void *p, size_t size);
 
 /* There is somebody who calls mapping_unmap_leaving when there is demand (demand.h). */
 extern _Atomic bool mapping_is_helped;
-/* Unmaps what waits for it; bytes.  purge_lock is held, and now and then let go for a moment. */
+/* Unmaps what waits for it; bytes.  In a pass, which yields now and then. */
 size_t mapping_unmap_leaving(void);
 
 /* Returns cached mappings to the system, bytes given back: all, or those cached since before the last call (*changed,
- * unless NULL, is set if there are others).  purge_lock as above. */
+ * unless NULL, is set if there are others).  In a pass. */
 size_t mapping_purge(bool all, bool *changed);
 
 struct large_counts {

@@ -9,7 +9,7 @@
 #include "heap/large.h"
 #include "heap/mapping_cache.h"
 #include "heap/mapping_table.h"
-#include "heap/purge.h"
+#include "heap/pass.h"
 #include "heap/window.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -19,9 +19,9 @@ struct lock mapping_lock = LOCK_FREE;
 /* Before memory is refused: what is kept goes back, and what the manager has taken out to unmap is waited for. */
 static void make_room(void)
 {
-    lock_take(&purge_lock);
+    pass_begin();
     mapping_purge(true, NULL);
-    lock_release(&purge_lock);
+    pass_end();
 }
 
 /* Fresh memory at a multiple of `alignment`: maps more and cuts off both ends. */

@@ -5,7 +5,7 @@
 #include "heap/demand.h"
 #include "heap/large.h"
 #include "heap/mapping_table.h"
-#include "heap/purge.h"
+#include "heap/pass.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -94,7 +94,7 @@ size_t mapping_unmap_leaving(void)
         mapping_set(&k->mapping, rest == 0 ? 0 : k->mapping.address, rest);
         lock_release(&mapping_lock);
         os_unmap((void *)end, piece);
-        purge_let_others();
+        pass_yield();
         done += piece;
         lock_take(&mapping_lock);
     }

@@ -6,13 +6,13 @@
 #include "heap/heap.h"
 #include "heap/huge.h"
 #include "heap/large.h"
+#include "heap/pass.h"
 #include "heap/span.h"
 #include "heap/stale.h"
 #include "os/os.h"
 
 #define BATCH 32
 
-struct lock purge_lock = LOCK_FREE;
 _Atomic bool manager_is_called_off;
 
 /* Superblocks of one heap, offline. */
@@ -163,22 +163,11 @@ bool purge_goes_on(enum purge_what what)
     return what == purge_everything || !atomic_load_explicit(&manager_is_called_off, memory_order_relaxed);
 }
 
-void purge_let_others(void)
-{
-    if (!lock_is_contended(&purge_lock))
-        return;
-    static _Atomic uint32_t never;
-    const uint64_t moment_ns = 100000;
-    lock_release(&purge_lock);
-    os_futex_wait_for(&never, 0, moment_ns); /* else we would have it again before they wake */
-    lock_take(&purge_lock);
-}
-
 static void add(struct batch *b, struct heap *h, struct superblock *s)
 {
     if (b->heap != h || b->count == BATCH) {
         finish(b);
-        purge_let_others();
+        pass_yield();
         b->heap = h;
     }
     if (take_offline(h, s))
@@ -199,7 +188,7 @@ static size_t purge_superblocks(enum purge_what what, bool *changed)
         if (is_stale(s)) {
             finish(&b); /* nothing else is offline meanwhile */
             stale_bytes += stale_purge(s, what, changed);
-            purge_let_others();
+            pass_yield();
         }
         if (!is_wanted(s, what, changed))
             continue;
@@ -221,10 +210,10 @@ size_t heap_purge(enum purge_what what, bool *changed)
     changed = changed == NULL ? &ignored : changed;
     *changed = false;
     large_give_deferred();
-    lock_take(&purge_lock);
+    pass_begin();
     size_t bytes = purge_superblocks(what, changed);
     if (purge_goes_on(what))
         bytes += span_purge(what, changed) + mapping_purge(what == purge_everything, changed);
-    lock_release(&purge_lock);
+    pass_end();
     return bytes;
 }

@@ -18,15 +18,10 @@ enum purge_what {
 };
 
 /* One pass over all superblocks, free spans and cached mappings; bytes given back.  *changed (may be NULL) tells
- * whether anything is likely to be found by another pass.  Call with no lock held, one at a time (purge_lock). */
+ * whether anything is likely to be found by another pass.  Call with no lock held, one at a time (pass.h). */
 size_t heap_purge(enum purge_what what, bool *changed);
-
-extern struct lock purge_lock;
 
 /* Between two batches: a pass on the manager's clock ends early if the manager is to leave. */
 bool purge_goes_on(enum purge_what what);
-
-/* Between two batches, by who holds purge_lock: a fork, or another purge, waits for at most one. */
-void purge_let_others(void);
 
 #endif

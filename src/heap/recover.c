@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The heap of a child made by _Fork or raw clone.  No handler took the locks before, so other threads of the parent
- * may have been anywhere in their slow paths, and none of them is here to finish.
+ * The heap of a forked child.  No lock was taken before, so other threads of the parent may have been anywhere in their
+ * slow paths, and none of them is here to finish.
  *
  * A fork shows the child every thread's stores in their order up to some point.  Sections change the heap by one store,
  * so words, owners and active slots are as good as ever.  What is done in several stores is done under a lock; a lock
@@ -14,12 +14,19 @@
  *   mapping lock   nothing: heap/mapping.c changes its table by single stores
  * Mailboxes are pushed to without a lock, in two stores: all are made anew.
  *
- * Lost to the child, never handed out twice: what was in a vanished thread's hands, which nobody owns at that moment
- * (a batch being purged, a span between taking and formatting).
+ * Some things are in a thread's hands and nowhere else: superblocks that nobody owns (a batch being purged, one on its way
+ * from heap to heap), slices that belong to nothing (a span between taking and formatting, a batch being given back).
+ * In the child all those are free to take: the thread that forked holds none, and there is no other.
+ *
+ * Lost to the child, never handed out twice: blocks that only a register of a vanished thread named (taken off a remote
+ * list and not yet joined to the local one, carved and not yet published), and a mapping between its removal from the
+ * table and its unmapping.  At most one superblock's blocks, or one mapping, for each such thread.
  */
 #include "heap/heap.h"
 #include "heap/large.h"
+#include "heap/mapping_cache.h"
 #include "heap/meta.h"
+#include "heap/pass.h"
 #include "heap/span.h"
 #include "heap/touch.h"
 
@@ -52,12 +59,24 @@ static bool is_due(const struct superblock *s)
     return (word_count(remote) != 0 && (remote & REMOTE_ARMED) == 0) || word_count(word) >= s->notify_at;
 }
 
+/* In the hands of a thread that is not here: exclusive.  Any heap will do. */
+static struct heap *adopt(struct superblock *s)
+{
+    struct heap *h = heap_of_cid[sync_slot()];
+    if (h == &empty_heap)
+        h = &global_heap;
+    superblock_finish_uncarving(s);
+    superblock_set_owner(s, h);
+    return h;
+}
+
 static void recover_superblock(struct superblock *s, bool was_posted)
 {
     struct heap *h = superblock_owner(s);
-    if (h == NULL)
-        return;
-    bool unlisted = lock_is_held(&h->lock);
+    bool is_nobodys = h == NULL;
+    if (is_nobodys)
+        h = adopt(s);
+    bool unlisted = is_nobodys || lock_is_held(&h->lock);
     if (unlisted) {
         s->group = group_none;
         s->next = s->prev = SLICE_NONE;
@@ -65,6 +84,21 @@ static void recover_superblock(struct superblock *s, bool was_posted)
     }
     if (h->active[s->class] != s && (unlisted || was_posted || is_due(s)))
         heap_post(h, s);
+}
+
+bool heap_is_locked(void)
+{
+    bool held = lock_is_held(&binding_lock) || lock_is_held(&global_heap.lock) || lock_is_held(&span_lock) ||
+                lock_is_held(&mapping_lock) || lock_is_held(&pass_lock);
+    for (unsigned i = 0; i < heap_total && !held; i++)
+        held = lock_is_held(&heap_list[i]->lock);
+    return held;
+}
+
+void heap_forget_parent(void)
+{
+    touch_forget();
+    mapping_cache_recover();
 }
 
 void heap_recover(void)
@@ -76,8 +110,7 @@ void heap_recover(void)
     for (unsigned i = 0; i < heap_total; i++)
         empty_lists(heap_list[i]);
     empty_lists(&global_heap);
-    if (lock_is_held(&span_lock))
-        span_recover();
+    span_recover(lock_is_held(&span_lock));
     for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
         struct superblock *s = descriptor_of_slice(slice);
         bool was_posted = s->x_mail_next != 0;

@@ -183,25 +183,74 @@ static size_t slices_in_use(const struct superblock *s)
     }
 }
 
-/* Bins, fresh ends and counts may be half-written.  Of a free span's tags the first slice's kind is stored last and
- * taken away first: it alone is believed, and everything made anew from it. */
-void span_recover(void)
+/* ---- a child ---- */
+
+/* Slices that belong to nothing.  What they hold nobody knows. */
+static void free_orphans(uint32_t first, size_t slices)
 {
-    for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
-        arena[i] = (struct arena){0};
-    reserve_forget();
+    for (struct superblock *s = descriptor_of_slice(first), *end = s + slices; s < end; s++) {
+        s->kind = slice_unknown;
+        s->flags = (uint8_t)((s->flags & FLAG_LARGE) | FLAG_DIRTY);
+    }
+    arena_insert(first, slices, false);
+}
+
+static bool is_orphan(uint32_t slice)
+{
+    const struct superblock *s = descriptor_of_slice(slice);
+    return slices_in_use(s) == 0 && s->kind != slice_free;
+}
+
+static bool is_fresh(const struct arena *a, uint32_t slice)
+{
+    return slice >= a->fresh_first && slice < a->fresh_end;
+}
+
+static size_t orphans_from(uint32_t first)
+{
+    const struct arena *a = arena_of(first);
+    size_t slices = 0;
+    for (uint32_t at = first; window_slice_from(at) == at && arena_of(at) == a && is_orphan(at) && !is_fresh(a, at); at++)
+        slices++;
+    return slices;
+}
+
+static void forget_bins(struct arena *a)
+{
+    *a = (struct arena){.fresh_first = a->fresh_first, .fresh_end = a->fresh_end};
+}
+
+/* Of the tags of a free span the first slice's kind is stored last and taken away first: it alone is believed.  A fresh
+ * end that was about to become a free span is one or the other. */
+void span_recover(bool anew)
+{
+    if (anew) {
+        for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
+            forget_bins(&arena[i]);
+        reserve_forget();
+    }
     span_count.in_use_bytes = span_count.dirty_bytes = 0;
-    for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
-        struct superblock *s = descriptor_of_slice(slice);
-        if (s->kind == slice_free) {
-            size_t slices = s->span_slices;
-            span_count.dirty_bytes += slices_with(slice, slices, FLAG_DIRTY) << SLICE_SHIFT;
-            arena_insert(slice, slices, false);
-            slice += (uint32_t)slices - 1;
-        } else if (s->kind == slice_free_end) {
-            s->kind = slice_unknown;
-        } else {
-            span_count.in_use_bytes += slices_in_use(s) << SLICE_SHIFT;
+    size_t slices;
+    for (uint32_t at = window_slice_from(0); at != SLICE_END; at = window_slice_from(at + (uint32_t)slices)) {
+        struct superblock *s = descriptor_of_slice(at);
+        struct arena *a = arena_of(at);
+        if ((slices = slices_in_use(s)) != 0) {
+            span_count.in_use_bytes += slices << SLICE_SHIFT;
+            continue;
         }
+        if (s->kind == slice_free) {
+            slices = s->span_slices;
+            if (anew)
+                arena_insert(at, slices, false);
+            if (is_fresh(a, at + (uint32_t)slices - 1))
+                a->fresh_first = a->fresh_end;
+        } else if (is_fresh(a, at)) {
+            slices = a->fresh_end - at;
+            continue;
+        } else {
+            slices = orphans_from(at);
+            free_orphans(at, slices);
+        }
+        span_count.dirty_bytes += slices_with(at, slices, FLAG_DIRTY) << SLICE_SHIFT;
     }
 }

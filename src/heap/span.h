@@ -33,7 +33,7 @@ bool span_extend(uint32_t end, size_t more);
 bool span_is_zero(uint32_t first, size_t slices);
 
 /* Returns the pages of dirty free spans, bytes given back: all of them, or those that have been free since the last
- * call (*changed is set if there is something for the next).  purge_lock is held, no other. */
+ * call (*changed is set if there is something for the next).  In a pass, with no lock held. */
 size_t span_purge(enum purge_what what, bool *changed);
 
 struct span_counts {
@@ -44,9 +44,9 @@ struct span_counts span_counts(void);
 size_t span_in_use_bytes(void);
 
 extern struct lock span_lock; /* for fork */
-/* In a child whose parent held the lock when it was made: the free spans are found again; one that was in somebody's
- * hands at that moment is lost. */
-void span_recover(void);
+/* In a child: slices that belong to nothing, which vanished threads had in their hands, are free.  `anew`: the lock was
+ * held when the child was made, and all free spans are found again. */
+void span_recover(bool anew);
 
 /* Adds to the purged statistics; purges of superblocks count too. */
 void span_note_purged(size_t bytes);

@@ -6,6 +6,7 @@
 #include "heap/arena.h"
 #include "heap/give_back.h"
 #include "heap/huge.h"
+#include "heap/pass.h"
 #include "heap/purge.h"
 #include "heap/reserve.h"
 #include "os/os.h"
@@ -164,7 +165,7 @@ size_t span_purge(enum purge_what what, bool *changed)
     bool refused = false;
     struct batch b;
     do {
-        purge_let_others();
+        pass_yield();
         b = (struct batch){0};
         lock_take(&span_lock);
         for (unsigned i = 0; i < ARRAY_LEN(arena); i++)

@@ -20,7 +20,7 @@ static inline bool is_stale(const struct superblock *s)
 }
 
 /* Gives back what is stale in `s`, bytes given back, if it was so at the last pass or everything is to go; else marks it
- * for the next.  *changed is set if there is something for the next.  purge_lock is held, no other. */
+ * for the next.  *changed is set if there is something for the next.  In a pass, with no lock held. */
 size_t stale_purge(struct superblock *s, enum purge_what what, bool *changed);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/superblock.h"
 
+#include <string.h>
+
 #include "os/os.h"
 
 #define UNITS_MAX 64
@@ -252,6 +254,40 @@ void remote_return(struct superblock *s, uint64_t chain)
 
 /* ---- purge: the reverse of carving ---- */
 
+/* The superblock whose list is being rebuilt, in a pass, and which of its blocks are free: so that the child of a fork in
+ * the middle of it can do it. */
+static struct {
+    struct superblock *_Atomic of;
+    uint64_t is_free[BLOCKS_MAX / 64];
+} rebuilding;
+
+/* Links the free blocks that exist in address order. */
+static void rebuild(struct superblock *s, unsigned shift)
+{
+    uint64_t word = 0;
+    unsigned carved = 0;
+    for (unsigned i = s->blocks; i-- > 0;) {
+        if ((units_of_block(s, shift, i) & s->uncarved) != 0)
+            continue;
+        carved++;
+        if ((rebuilding.is_free[i / 64] >> (i % 64) & 1) != 0) {
+            char *block = superblock_start(s) + (size_t)i * s->block_bytes;
+            *link_of(block) = word;
+            word = word_pack(block, word_count(word) + 1);
+        }
+    }
+    s->word = word;
+    s->carved = (uint16_t)carved;
+}
+
+void superblock_finish_uncarving(struct superblock *s)
+{
+    if (atomic_load(&rebuilding.of) != s)
+        return;
+    rebuild(s, unit_shift(s));
+    atomic_store(&rebuilding.of, NULL);
+}
+
 size_t superblock_unit_bytes(const struct superblock *s)
 {
     return 1ul << unit_shift(s);
@@ -264,7 +300,8 @@ uint64_t superblock_uncarve(struct superblock *s, const char **damage)
     if (*damage != NULL || word == 0)
         return 0;
 
-    uint64_t is_free[BLOCKS_MAX / 64] = {0};
+    uint64_t *is_free = rebuilding.is_free;
+    memset(is_free, 0, sizeof rebuilding.is_free);
     unsigned shift = unit_shift(s);
     char *start = superblock_start(s);
     for (uint64_t at = word; at != 0; at = *link_of(word_block(at))) {
@@ -283,21 +320,9 @@ uint64_t superblock_uncarve(struct superblock *s, const char **damage)
     if (dropped == 0)
         return 0;
     s->flags &= (uint8_t)~FLAG_FRESH; /* of a block with units on both sides of a dropped one's border, a part may stay */
+    atomic_store(&rebuilding.of, s);
     s->uncarved |= dropped;
-
-    uint64_t rebuilt = 0;
-    unsigned carved = 0;
-    for (unsigned i = s->blocks; i-- > 0;) {
-        if ((units_of_block(s, shift, i) & s->uncarved) != 0)
-            continue;
-        carved++;
-        if ((is_free[i / 64] >> (i % 64) & 1) != 0) {
-            char *block = start + (size_t)i * s->block_bytes;
-            *link_of(block) = rebuilt;
-            rebuilt = word_pack(block, word_count(rebuilt) + 1);
-        }
-    }
-    s->word = rebuilt;
-    s->carved = (uint16_t)carved;
+    rebuild(s, shift);
+    atomic_store(&rebuilding.of, NULL);
     return dropped;
 }

@@ -20,7 +20,7 @@
  *   x_remote    hardware atomics, anyone
  *   x_mail_next hardware atomics: 0 not in a mailbox.  Never reset by formatting: a late poster may still hold it
  *   flags       whoever the slice belongs to: the holder of the span, or of the span lock if it is free
- *   seen        under the purge lock
+ *   seen        in a pass
  *   the rest    under the lock of the owning heap, or exclusive
  */
 #ifndef SUTLER_HEAP_SUPERBLOCK_H
@@ -320,10 +320,12 @@ void remote_return(struct superblock *s, uint64_t chain);
 /* What is wrong with a list, or NULL: blocks in range, on block starts, no duplicate, as many as the count says. */
 const char *superblock_check_list(const struct superblock *s, uint64_t word);
 
-/* Exclusive: drops the free blocks on wholly free units and makes those units uncarved; their bits are returned, and
+/* Exclusive, in a pass: drops the free blocks on wholly free units and makes those units uncarved; their bits are returned, and
  * the caller gives their pages back before anyone can carve them again.  0 and *damage set if the list is broken
  * (nothing was changed). */
 uint64_t superblock_uncarve(struct superblock *s, const char **damage);
+/* In a child: if its parent was caught doing that, does the rest. */
+void superblock_finish_uncarving(struct superblock *s);
 /* Bytes of a unit. */
 size_t superblock_unit_bytes(const struct superblock *s);
 

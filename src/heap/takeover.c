@@ -26,7 +26,17 @@
 #define WATCH_PAUSES 128
 
 /* The heap of the thread's last slow path, or the one it has just brought along. */
-THREAD_LOCAL struct heap *last_heap;
+THREAD_LOCAL uint32_t last_heap; /* its number + 1: all thread-local variables together are 16 bytes at most */
+
+static struct heap *last(void)
+{
+    return last_heap == 0 ? NULL : heap_list[last_heap - 1];
+}
+
+static void set_last(const struct heap *h)
+{
+    last_heap = h->number + 1;
+}
 
 _Atomic uint64_t takeover_count;
 
@@ -126,12 +136,12 @@ static unsigned superblocks_of(const struct heap *h)
 
 struct heap *heap_follow(struct heap *h)
 {
-    struct heap *last = last_heap;
-    last_heap = h;
-    bool was_left = last != NULL && last != h && superblocks_of(last) >= superblocks_of(h) && is_still(last);
-    if (!was_left || !exchange(h, last))
+    struct heap *left = last();
+    set_last(h);
+    bool was_left = left != NULL && left != h && superblocks_of(left) >= superblocks_of(h) && is_still(left);
+    if (!was_left || !exchange(h, left))
         return h;
-    last_heap = last; /* wherever it runs now: if it was moved again meanwhile, its next slow path follows once more */
+    set_last(left); /* wherever it runs now: if it was moved again meanwhile, its next slow path follows once more */
     return heap_here();
 }
 
@@ -241,12 +251,12 @@ static void take_over_if_quiet(struct heap *h, struct heap *other)
 
 bool heap_wants_look(struct heap *h, const struct heap *other)
 {
-    return h == &empty_heap || ++h->remote_frees % LOOK_EVERY == 0 || other == last_heap;
+    return h == &empty_heap || ++h->remote_frees % LOOK_EVERY == 0 || other == last();
 }
 
 void heap_look(struct heap *h, struct heap *other)
 {
-    if (other == last_heap)
+    if (other == last())
         heap_follow(h);
     else if (other != NULL && other != &global_heap)
         take_over_if_quiet(h, other);

@@ -3,7 +3,7 @@
  * A manager that has nothing to do sleeps without a timer.  Two things wake it: the program rings, or the process's
  * first thread ends.  The second matters when it ends by a raw SYS_exit: libc, which does not know of the manager,
  * then does not end the process, and a process with a thread left stays.  The kernel clears a word when that thread
- * ends (the one pthread_join waits for) and wakes who sleeps on it; futex_waitv sleeps on both words at once.
+ * ends (the one pthread_join waits for) and wakes one that sleeps on it; futex_waitv sleeps on both words at once.
  *
  * Where the word is not known, or the call is not there or might be filtered, and for a last program thread that was
  * not the first and leaves by a raw exit, the manager looks once a minute.
@@ -44,7 +44,14 @@ static bool sleep_on_both(uint32_t heard)
 {
     _Atomic uint32_t *word = atomic_load(&leader);
     uint32_t alive = word == NULL ? 0 : atomic_load(word);
-    return alive != 0 && !os_is_filtered() && os_futex_wait_either(&count, heard, word, alive, LOOK_NS);
+    if (alive == 0 || os_is_filtered())
+        return false;
+    bool slept = os_futex_wait_either(&count, heard, word, alive, LOOK_NS);
+    /* The kernel wakes one sleeper when it clears the word.  If that was this thread, another one may sleep on: the
+     * program's, in pthread_join. */
+    if (atomic_load(word) == 0)
+        os_futex_wake_all_shared(word);
+    return slept;
 }
 
 void bell_sleep_long(uint32_t heard)

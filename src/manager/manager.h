@@ -5,10 +5,10 @@
  * runs its jobs (jobs.c) on a clock while the heap changes, and sleeps without any wakeup once there is nothing left
  * to do.
  *
- * It is invisible: made by a raw clone, so that libc does not know of it and a single-threaded program stays
- * single-threaded; all signals blocked; its own file descriptor table, emptied.  It owns no heap: its thread block
- * names a cid that no heap belongs to, so every section it tries says "moved" and it works on superblocks taken
- * offline.
+ * It is a guest in the process: made by a raw clone, so that libc does not know of it and a single-threaded program
+ * stays single-threaded; no signal reaches it but the one libraries send to all threads; no capability; a file
+ * descriptor table of its own, emptied.  It owns no heap: its thread block names a cid that no heap belongs to, so every
+ * section it tries says "moved" and it works on superblocks taken offline.
  *
  * Whatever it does can also be left undone: where it cannot or must not run, the program goes on without it.
  */
@@ -22,18 +22,31 @@
 #define MANAGER_START_BYTES ((size_t)16 << 20)
 
 enum manager_state {
-    manager_absent,    /* may be started */
-    manager_busy,      /* running, or about to look for work */
+    manager_absent,    /* may be started, but see parks and not_before_ns */
+    manager_busy,      /* being started, running, or about to look for work */
     manager_asleep,    /* until woken */
-    manager_away,      /* none for a while: no processor is spare */
     manager_forbidden, /* it cannot or must not run in this process */
 };
 
-extern _Atomic uint32_t manager_state;
-/* Stops the manager and waits until its thread is gone (it may be started again after manager_resume).  For what
- * must see a process of only its own threads: changes of credentials, namespaces, seccomp.  Calls nest.  A signal
- * handler that interrupted a slow path may not wait: the manager may be waiting for a lock of that path; it then
- * stops as soon as it can.  [signal] */
+/* Its whole life (lifecycle.c). */
+struct manager_life {
+    _Atomic uint32_t word;          /* enum manager_state, and above it the generation: how many there have been */
+    _Atomic uint32_t tid;           /* of the thread; the kernel clears it when the thread has left our memory */
+    _Atomic uint32_t parks;         /* calls under way that want it gone */
+    _Atomic uint32_t calls;         /* of those, the ones that will end in the thread that made them */
+    _Atomic uint64_t not_before_ns; /* none is started until then; 0: whenever it is worthwhile */
+};
+extern struct manager_life manager_life;
+
+static inline enum manager_state manager_state(void)
+{
+    return (enum manager_state)(atomic_load_explicit(&manager_life.word, memory_order_relaxed) & 3u);
+}
+
+/* Stops the manager and waits until its thread is gone.  One may be started again a while after manager_resume.  For
+ * what must see a process of only its own threads: changes of credentials, namespaces, seccomp.  Calls nest.  A signal
+ * handler that interrupted a slow path may not wait: the manager may be waiting for a lock of that path; it then stops
+ * as soon as it can.  [signal] */
 void manager_park(bool may_wait);
 void manager_resume(void);
 /* Around a call for whose time the manager is parked: a child forked meanwhile by another thread is not in it.  [signal] */
@@ -41,16 +54,17 @@ void manager_call_begins(void);
 void manager_call_ends(void);
 /* From now on there is none in this process.  The caller has it parked.  [signal] */
 void manager_forbid(void);
+/* True in a process that shares this memory and is not the one the manager belongs to. */
+bool manager_is_anothers(void);
 
-/* Around fork: before, waits until the manager is between two pieces of work and keeps it there, or, in a program of
- * one thread, until it has left; signals are blocked. */
-void manager_fork_prepare(void);
+/* Around fork.  Before: if the program has one thread the manager leaves, else it stops between two pieces of work; waits
+ * for that only if it may, and not long.  Returns whether the manager has nothing in its hands. */
+bool manager_fork_prepare(bool may_wait);
 void manager_fork_parent(void);
-void manager_fork_child(void);
-/* In a child made without: there is no manager in it. */
+/* In any child: there is no manager in it. */
 void manager_forget(void);
 
-/* Cpu time the manager has used, in microseconds; passes made; 0 if it never ran. */
+/* Cpu time the manager has used, in microseconds; 0 if it never ran. */
 uint64_t manager_cpu_us(void);
 
 #endif

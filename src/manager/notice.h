@@ -15,10 +15,10 @@ void manager_notice_slow(enum manager_state state);
 /* Every slow path calls it, holding no lock: starts or wakes the manager when that is due. */
 static inline void manager_notice(void)
 {
-    enum manager_state state = atomic_load_explicit(&manager_state, memory_order_relaxed);
+    enum manager_state state = manager_state();
     bool is_due = state != manager_busy ||
                   atomic_load_explicit(&heap_demand, memory_order_relaxed) == demand_raised;
-    if (unlikely(is_due && state <= manager_away))
+    if (unlikely(is_due && state != manager_forbidden))
         manager_notice_slow(state);
 }
 
@@ -29,7 +29,7 @@ void manager_notice_unmapping_slow(void);
 static inline void manager_notice_unmapping(size_t bytes)
 {
     if (bytes > MAPPING_CACHE_BYTES && bytes <= MAPPING_LEAVING_BYTES &&
-        atomic_load_explicit(&manager_state, memory_order_relaxed) == manager_absent)
+        manager_state() == manager_absent)
         manager_notice_unmapping_slow();
 }
 

@@ -9,11 +9,10 @@
  * run than there are (the system would move the program's threads about to make room for it).
  */
 #include "heap/demand.h"
-#include "heap/purge.h"
+#include "heap/pass.h"
 #include "heap/touch.h"
 #include "manager/jobs.h"
 #include "manager/place.h"
-#include "os/lock.h"
 #include "os/os.h"
 
 /* What the limits leave is taken for granted until so many bytes were made ready, or until the whole machine could have
@@ -134,10 +133,10 @@ bool provision_run(uint64_t budget_ns)
         return rest(now_ns);
     bool more;
     do {
-        lock_take(&purge_lock);
+        pass_begin();
         more = provide_piece();
-        bool wanted = lock_is_contended(&purge_lock) || atomic_load(&manager_is_called_off);
-        lock_release(&purge_lock);
+        bool wanted = pass_is_wanted() || atomic_load(&manager_is_called_off);
+        pass_end();
         now_ns = os_now_ns();
         if (wanted)
             break;

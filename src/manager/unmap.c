@@ -5,15 +5,14 @@
  * memory does it itself.
  */
 #include "heap/large.h"
-#include "heap/purge.h"
+#include "heap/pass.h"
 #include "manager/jobs.h"
-#include "os/lock.h"
 
 bool unmap_run(uint64_t budget_ns)
 {
     (void)budget_ns;
-    lock_take(&purge_lock);
+    pass_begin();
     mapping_unmap_leaving();
-    lock_release(&purge_lock);
+    pass_end();
     return false;
 }

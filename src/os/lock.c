@@ -2,11 +2,21 @@
 #include "os/lock.h"
 
 static _Atomic uint64_t waits, wait_ns;
-static const void *_Atomic uncounted; /* thread pointer of the manager */
+static const void *_Atomic background;
+
+void background_thread_set(const void *thread_pointer)
+{
+    atomic_store(&background, thread_pointer);
+}
+
+bool background_thread_is_caller(void)
+{
+    return __builtin_thread_pointer() == atomic_load_explicit(&background, memory_order_relaxed);
+}
 
 void wait_count(uint64_t since_ns)
 {
-    if (__builtin_thread_pointer() == atomic_load_explicit(&uncounted, memory_order_relaxed))
+    if (background_thread_is_caller())
         return;
     atomic_fetch_add_explicit(&waits, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&wait_ns, os_now_ns() - since_ns, memory_order_relaxed);
@@ -15,11 +25,6 @@ void wait_count(uint64_t since_ns)
 struct wait_counts wait_counts(void)
 {
     return (struct wait_counts){atomic_load(&waits), atomic_load(&wait_ns)};
-}
-
-void wait_not_counted(const void *thread_pointer)
-{
-    atomic_store(&uncounted, thread_pointer);
 }
 
 NOINLINE void lock_wait_slow(struct lock *lock)

@@ -24,8 +24,9 @@ struct wait_counts {
 };
 struct wait_counts wait_counts(void);
 void wait_count(uint64_t since_ns);
-/* The waits of one thread are not the program's. */
-void wait_not_counted(const void *thread_pointer);
+/* One thread, known by its thread pointer, works in the background: the manager.  Its waits are not the program's. */
+void background_thread_set(const void *thread_pointer);
+bool background_thread_is_caller(void);
 
 static inline bool lock_try(struct lock *lock)
 {

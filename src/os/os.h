@@ -14,8 +14,9 @@
 /* Bytes of a page: 4 KiB, 16 KiB or 64 KiB.  Valid after os_init(). */
 extern size_t os_page_bytes;
 
-/* Learns the page size.  Idempotent. */
+/* Learns the page size and where the vDSO's functions are.  Idempotent. */
 void os_init(void);
+void os_vdso_init(void); /* its second part */
 
 /* Maps `size` zeroed, private, readable and writable bytes exactly at `address`, where nothing may be mapped yet.
  * Returns 0; EEXIST if something is there (or the address cannot be used at all); ENOMEM. */
@@ -95,10 +96,12 @@ size_t os_resident_bytes(void);
 /* Sleeps while *word == expected; may return at any time.  [signal] */
 void os_futex_wait(_Atomic uint32_t *word, uint32_t expected);
 void os_futex_wake_one(_Atomic uint32_t *word);
+void os_futex_wake_all(_Atomic uint32_t *word);
 /* The same for at most `timeout_ns`. */
 void os_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 /* For a word the kernel clears when a thread ends. */
 void os_futex_wait_shared(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
+void os_futex_wake_all_shared(_Atomic uint32_t *word);
 /* Sleeps while neither word changes, the second one cleared by the kernel; for at most `timeout_ns` from now.  False if
  * the system cannot. */
 bool os_futex_wait_either(_Atomic uint32_t *word, uint32_t expected, _Atomic uint32_t *cleared, uint32_t until,

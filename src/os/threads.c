@@ -30,6 +30,16 @@ void os_futex_wake_one(_Atomic uint32_t *word)
     sys_call(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
 }
 
+void os_futex_wake_all(_Atomic uint32_t *word)
+{
+    sys_call(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, INT32_MAX, 0, 0, 0);
+}
+
+void os_futex_wake_all_shared(_Atomic uint32_t *word)
+{
+    sys_call(SYS_futex, (long)word, FUTEX_WAKE, INT32_MAX, 0, 0, 0);
+}
+
 /* The last number of a list like "0-3,8-11" is the largest. */
 static unsigned cpus_possible(void)
 {
@@ -140,11 +150,13 @@ void os_restore_signals(uint64_t signals)
 void os_thread_block_prepare(void *thread_pointer)
 {
 #if defined(__x86_64__)
-    /* %fs:0 and %fs:16 point to the block itself; %fs:40 is the stack protector's canary. */
+    /* %fs:0 and %fs:16 point to the block itself; %fs:40 is the stack protector's canary, %fs:48
+     * libc's pointer guard. */
     const uintptr_t *own = (const uintptr_t *)__builtin_thread_pointer();
     uintptr_t *block = thread_pointer;
     block[0] = block[2] = (uintptr_t)thread_pointer;
     block[5] = own[5];
+    block[6] = own[6]; /* what libc encodes pointers with */
 #else
     (void)thread_pointer;
 #endif
@@ -243,12 +255,6 @@ void os_thread_exit(int status)
         sys_call(SYS_exit, status, 0, 0, 0, 0, 0);
 }
 
-unsigned os_current_cpu(void)
-{
-    int cpu = sched_getcpu(); /* glibc reads it from rseq or the vdso */
-    return cpu < 0 ? 0 : (unsigned)cpu;
-}
-
 struct os_place os_current_place(void)
 {
     struct os_place here;
@@ -297,13 +303,6 @@ bool os_rseq_fence_register(void)
 bool os_rseq_fence(void)
 {
     return !sys_failed(sys_call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0, 0, 0, 0));
-}
-
-uint64_t os_now_ns(void)
-{
-    struct timespec now = {0};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
 uint32_t os_random(void)

@@ -31,6 +31,7 @@ void os_init(void)
     size_t page = getauxval(AT_PAGESZ);
     if (is_power_of_two(page))
         os_page_bytes = page;
+    os_vdso_init();
 }
 
 static long map(void *hint, size_t size, int flags)

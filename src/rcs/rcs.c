@@ -111,6 +111,28 @@ unsigned sync_slot(void)
     return (unsigned)((((uintptr_t)thread_pointer() >> 12) * 0x9e3779b97f4a7c15ull) >> 32) % thread_heaps;
 }
 
+THREAD_LOCAL uint8_t suspended;
+
+void rcs_suspend(void)
+{
+    suspended++;
+}
+
+void rcs_resume(void)
+{
+    suspended--;
+}
+
+void rcs_resume_all(void)
+{
+    suspended = 0;
+}
+
+bool rcs_is_suspended(void)
+{
+    return unlikely(suspended != 0);
+}
+
 bool rcs_fence(void)
 {
     return sync_mode != sync_rcs || os_rseq_fence();

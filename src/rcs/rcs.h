@@ -63,6 +63,13 @@ unsigned sync_slot(void);
 enum rcs_result rcs_compare_and_store(struct heap *heap, const uint64_t *probe, uint64_t expected, uint64_t *target,
                                       uint64_t value);
 
+/* The calling thread runs no sections from here to rcs_resume: it may be the child of a vfork, which the system does not
+ * restart, and whose cid another thread may have by now.  Calls nest. */
+void rcs_suspend(void);
+void rcs_resume(void);
+void rcs_resume_all(void); /* in a forked child */
+bool rcs_is_suspended(void);
+
 /* Returns after every section that was running anywhere in the process when it was called has ended or been restarted.
  * Costs 0.3 to 26 us.  Does nothing in the other modes, where locks do the work. */
 bool rcs_fence(void);

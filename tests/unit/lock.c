@@ -16,7 +16,7 @@ static _Atomic bool waiting;
 static void *wait_for_it(void *is_manager)
 {
     if (is_manager != NULL)
-        wait_not_counted(__builtin_thread_pointer());
+        background_thread_set(__builtin_thread_pointer());
     atomic_store(&waiting, true);
     lock_take(&lock);
     lock_release(&lock);
@@ -55,7 +55,7 @@ static void those_of_the_manager_are_not(void)
 {
     struct wait_counts before = wait_counts();
     make_wait(true, 5);
-    wait_not_counted(NULL);
+    background_thread_set(NULL);
     EXPECT_EQ(wait_counts().waits, before.waits);
     EXPECT_EQ(wait_counts().ns, before.ns);
 }

@@ -12,6 +12,7 @@
 
 #include "heap/demand.h"
 #include "heap/large.h"
+#include "heap/pass.h"
 #include "heap/purge.h"
 #include "heap/window.h"
 #include "os/os.h"
@@ -303,7 +304,7 @@ void __wrap_os_unmap(void *address, size_t size)
     if (!others_come)
         return;
     if (pieces++ == 0)
-        while (!lock_is_contended(&purge_lock))
+        while (!lock_is_contended(&pass_lock))
             sched_yield();
 }
 
@@ -311,9 +312,9 @@ static void *come_in(void *unused)
 {
     while (pieces == 0)
         sched_yield();
-    lock_take(&purge_lock); /* as fork does */
+    pass_begin();
     other_was_in = large_counts().cached_bytes > 0;
-    lock_release(&purge_lock);
+    pass_end();
     return unused;
 }
 
@@ -326,9 +327,9 @@ static bool unmapping_lets_another_in(void)
     pthread_t thread;
     EXPECT_EQ(pthread_create(&thread, NULL, come_in, NULL), 0);
     others_come = true;
-    lock_take(&purge_lock);
+    pass_begin();
     EXPECT_EQ(mapping_unmap_leaving(), (size_t)400 << 20);
-    lock_release(&purge_lock);
+    pass_end();
     others_come = false;
     EXPECT_EQ(pthread_join(thread, NULL), 0);
     EXPECT_EQ(large_counts().cached_bytes, 0);

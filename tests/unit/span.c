@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "heap/pass.h"
 #include "heap/purge.h"
 #include "inspect.h"
 #include "os/os.h"
@@ -293,22 +294,22 @@ static void what_is_refused_is_not_counted(void)
 
 static _Atomic bool had_lock;
 
-static void *wait_for_purge_lock(void *unused)
+static void *wait_for_pass(void *unused)
 {
-    lock_take(&purge_lock);
+    pass_begin();
     had_lock = true;
-    lock_release(&purge_lock);
+    pass_end();
     return unused;
 }
 
-/* Between two batches of a long purge somebody else, a fork for one, can have the lock. */
+/* Between two batches of a long purge another pass can come in. */
 static void others_are_let_in(void)
 {
     pthread_t thread;
     bool changed = false;
-    lock_take(&purge_lock);
-    EXPECT_EQ(pthread_create(&thread, NULL, wait_for_purge_lock, NULL), 0);
-    while (!lock_is_contended(&purge_lock))
+    pass_begin();
+    EXPECT_EQ(pthread_create(&thread, NULL, wait_for_pass, NULL), 0);
+    while (!lock_is_contended(&pass_lock))
         os_yield();
     for (int i = 0; i < 10000 && !had_lock; i++) { /* each time it has a moment to wake up in */
         uint32_t first;
@@ -317,7 +318,7 @@ static void others_are_let_in(void)
         span_purge(purge_everything, &changed);
     }
     EXPECT(had_lock);
-    lock_release(&purge_lock);
+    pass_end();
     pthread_join(thread, NULL);
 }
 

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The child of a vfork shares its parent's memory, thread-local variables included, while the parent's thread stands
+ * still.  The system does not restart its sections, and its cid is the one its parent had, which may be another thread's
+ * by now: it must not run any.  So vfork is ours (vfork.S): for as long as such a child lives the fast paths are closed,
+ * for all threads, and what allocates in the child takes locks (rcs_suspend).
+ *
+ * A child made by clone(CLONE_VM) without libc's vfork is not seen.
+ */
+#ifndef SUTLER_CORE_VFORK_H
+#define SUTLER_CORE_VFORK_H
+
+/* In a forked child: nobody else's vfork concerns it. */
+void vfork_forget(void);
+
+/* Called by the assembly, in the parent: before, and with the system call's result after.  The second returns what vfork
+ * returns, errno set. */
+void vfork_begins(void);
+int vfork_returns(long result);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A pass is work that takes superblocks, spans or mappings out of the heap for a while: a purge, or a job of the
+ * manager's.  Passes run one at a time, in batches; between two batches another pass may come in.
+ *
+ * A fork pauses the manager between two batches, where it holds no lock and has nothing in its hands, so that a child
+ * finds whole whatever the manager works on.  The thread that forks holds nothing meanwhile either: it may be about to
+ * wait for a lock of libc's whose holder wants to allocate.  For the same reason a thread of the program is not paused
+ * in a pass of its own: it may hold the lock the fork waits for.  What a fork catches half-done of that, the child makes
+ * whole (recover.c).
+ */
+#ifndef SUTLER_HEAP_PASS_H
+#define SUTLER_HEAP_PASS_H
+
+#include "os/lock.h"
+
+extern struct lock pass_lock;
+
+/* Around a batch.  Begin with no lock held; the background thread waits here while a fork is under way. */
+void pass_begin(void);
+void pass_end(void);
+
+/* Between two batches: lets others in who wait. */
+void pass_yield(void);
+/* True if somebody waits: a long batch ends early. */
+bool pass_is_wanted(void);
+
+/* Before a fork: keeps the manager from beginning a batch, and waits for at most `most_ns` for the one it is in to end.
+ * Returns whether the manager has nothing in its hands.  Calls nest. */
+bool pass_pause(uint64_t most_ns);
+/* After it, in the parent. */
+void pass_resume(void);
+/* After it, in the child: there is no other thread. */
+void pass_forget(void);
+
+#endif

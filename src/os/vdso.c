@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The time and the current cpu, from the kernel's vDSO (vdso(7)) found by ourselves.  libc's functions of these names may
+ * be interposed (libfaketime does), by code that expects a thread of libc's and a program that wants to know.  Where the
+ * vDSO has no such function the system call is made.
+ */
+#include <elf.h>
+#include <link.h>
+#include <sys/auxv.h>
+#include <time.h>
+
+#include "base/bits.h"
+#include "os/line.h"
+#include "os/os.h"
+#include "os/syscall.h"
+
+#if defined(__x86_64__)
+#define CLOCK_GETTIME "__vdso_clock_gettime"
+#define GETCPU "__vdso_getcpu"
+#else
+#define CLOCK_GETTIME "__kernel_clock_gettime"
+#define GETCPU "" /* none: libc's rseq area has it */
+#endif
+
+static int (*vdso_clock_gettime)(clockid_t, struct timespec *);
+static int (*vdso_getcpu)(unsigned *, unsigned *, void *);
+
+/* glibc 2.35 and later keep the current cpu of every thread of theirs here. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+#define RSEQ_CPU_ID 4
+
+/* The parts of the image that name its functions. */
+struct image {
+    uintptr_t base; /* added to the addresses it names */
+    const ElfW(Sym) * symbols;
+    const char *names;
+    size_t count;
+};
+
+static size_t symbol_count(const uint32_t *hash, const uint32_t *gnu_hash)
+{
+    if (hash != NULL)
+        return hash[1];
+    /* Only the chains say how many there are: the last symbol is in the chain of the bucket that starts highest. */
+    size_t bucket_count = gnu_hash[0], first = gnu_hash[1], last = 0;
+    const uint32_t *buckets = gnu_hash + 4 + gnu_hash[2] * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
+    for (size_t i = 0; i < bucket_count; i++)
+        last = max_size(last, buckets[i]);
+    if (last < first)
+        return first;
+    while ((buckets[bucket_count + last - first] & 1) == 0)
+        last++;
+    return last + 1;
+}
+
+static bool read_image(uintptr_t start, struct image *image)
+{
+    const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)start;
+    const ElfW(Phdr) *segment = (const ElfW(Phdr) *)(start + header->e_phoff);
+    const ElfW(Dyn) *entry = NULL;
+    const uint32_t *hash = NULL, *gnu_hash = NULL;
+    bool loaded = false;
+    *image = (struct image){0};
+    for (unsigned i = 0; i < header->e_phnum; i++) {
+        if (segment[i].p_type == PT_DYNAMIC)
+            entry = (const ElfW(Dyn) *)(start + segment[i].p_offset);
+        if (segment[i].p_type == PT_LOAD && !loaded) {
+            image->base = start + segment[i].p_offset - segment[i].p_vaddr;
+            loaded = true;
+        }
+    }
+    for (; entry != NULL && entry->d_tag != DT_NULL; entry++) {
+        void *at = (void *)(image->base + entry->d_un.d_ptr);
+        if (entry->d_tag == DT_SYMTAB)
+            image->symbols = at;
+        else if (entry->d_tag == DT_STRTAB)
+            image->names = at;
+        else if (entry->d_tag == DT_HASH)
+            hash = at;
+        else if (entry->d_tag == DT_GNU_HASH)
+            gnu_hash = at;
+    }
+    if (image->symbols == NULL || image->names == NULL || (hash == NULL && gnu_hash == NULL))
+        return false;
+    image->count = symbol_count(hash, gnu_hash);
+    return true;
+}
+
+static void *find(const struct image *image, const char *name)
+{
+    for (size_t i = 0; i < image->count; i++) {
+        const ElfW(Sym) *symbol = &image->symbols[i];
+        if (symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 && text_equal(image->names + symbol->st_name, name))
+            return (void *)(image->base + symbol->st_value);
+    }
+    return NULL;
+}
+
+void os_vdso_init(void)
+{
+    struct image image;
+    uintptr_t start = getauxval(AT_SYSINFO_EHDR);
+    if (start == 0 || !read_image(start, &image))
+        return;
+    vdso_clock_gettime = (int (*)(clockid_t, struct timespec *))find(&image, CLOCK_GETTIME);
+    vdso_getcpu = (int (*)(unsigned *, unsigned *, void *))find(&image, GETCPU);
+}
+
+uint64_t os_now_ns(void)
+{
+    struct timespec now = {0};
+    if (vdso_clock_gettime == NULL || vdso_clock_gettime(CLOCK_MONOTONIC, &now) != 0)
+        sys_call(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0, 0, 0, 0);
+    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+unsigned os_current_cpu(void)
+{
+    unsigned cpu = 0;
+    if (&__rseq_offset != NULL && &__rseq_size != NULL && __rseq_size != 0) {
+        int32_t id = *(volatile int32_t *)((char *)__builtin_thread_pointer() + __rseq_offset + RSEQ_CPU_ID);
+        if (likely(id >= 0))
+            return (unsigned)id;
+    }
+    if (vdso_getcpu == NULL || vdso_getcpu(&cpu, NULL, NULL) != 0)
+        sys_call(SYS_getcpu, (long)&cpu, 0, 0, 0, 0, 0);
+    return cpu;
+}
