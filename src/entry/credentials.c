@@ -23,6 +23,7 @@
 #include "core/fork.h"
 #include "manager/manager.h"
 #include "os/syscall.h"
+#include "rcs/rcs.h"
 #include "sutler/sutler.h"
 
 /* Whether the program's calls come here: not if the library was opened late, behind libc, or if somebody else's setuid
@@ -43,7 +44,7 @@ static __attribute__((constructor)) void see(void)
 static bool begin(void)
 {
     fork_notice();
-    if (manager_is_anothers())
+    if (rcs_is_suspended() || manager_is_anothers())
         return false;
     manager_call_begins();
     sutler_manager_park();
