@@ -167,6 +167,8 @@ static long make_thread(void)
 {
     if (!is_wanted_ever())
         return -EPERM;
+    if (atomic_load(&manager_life.tid) != 0) /* one has come and gone since may_start, but not left its stack yet */
+        return -ECANCELED;
     char *thread_pointer = place_may_be_spare() ? prepare_block() : NULL;
     if (thread_pointer == NULL)
         return -EAGAIN;

@@ -3,18 +3,19 @@
  * fork: the child has the memory as it was at one instant and only the thread that forked.
  *
  * A superblock of heap 0 with three live blocks is listed as full. Thread 1 frees two of them, from whichever heap it
- * runs on, and settles the superblock when notified. Thread 0 forks at any instant: it takes the heap's lock first, so
- * no slow path is half done, but thread 1 may be anywhere in a section, between a commit and its handler, or between
- * consuming ARMED and posting. From there on the model is the child: thread 1 is gone. The child sweeps its heaps once
- * (clears every mark "in a mailbox", empties the mailboxes, settles every superblock it finds), then frees what is left.
+ * runs on, and settles the superblock when notified. Thread 0 forks at any instant and takes no lock before: thread 1 may
+ * be anywhere in a section, between a commit and its handler, between consuming ARMED and posting, or half-way through
+ * settling, under the heap's lock. From there on the model is the child: thread 1 is gone. The child recovers before it
+ * does anything else (clears every mark "in a mailbox", empties the mailboxes, makes the lists anew if their lock was
+ * held, settles every superblock it finds due), then frees what is left.
  *
  * Claims: the child finds every free block once, and the superblock listed by its true count, armed; only a block that
- * thread 1 was about to free stays live for ever.
+ * thread 1 was about to free, and a chain it had taken and not yet joined, stay live for ever.
  *
  * Broken on purpose:
- *   NO_SWEEP    the child trusts the marks, mailboxes and notifications it finds
- *   NO_LOCKS    fork does not take the heap's lock
- *   TWO_STORES  free commits the count and the top block by two stores
+ *   NO_SWEEP      the child trusts the marks, mailboxes and notifications it finds
+ *   TRUSTS_LISTS  the child trusts lists whose lock was held
+ *   TWO_STORES    free commits the count and the top block by two stores
  */
 #include "common.pml"
 
@@ -32,6 +33,7 @@ byte heap_lock = 0;
 byte link[BLOCKS];
 bit forked = 0;
 byte finished = 0;
+byte in_hand = 0;     /* not part of the program: blocks of a chain that thread 1 has taken */
 
 #define PROGRAM 1
 #define IN_FREE 2
@@ -70,13 +72,13 @@ inline settle()
     do
     :: result = DONE;
        if
-       :: atomic { x_remote != 0 -> chain = x_remote; x_remote = 0; x_armed = 0 };
+       :: atomic { x_remote != 0 -> chain = x_remote; x_remote = 0; x_armed = 0; in_hand = COUNT(chain) };
           do
           :: w = word;
              join(chain, w, joined);
              rcs_compare_and_store(me, 0, word, w, word, joined, result);
              if
-             :: result == DONE -> chain = 0; break
+             :: result == DONE -> atomic { chain = 0; in_hand = 0 }; break
              :: result == CHANGED
              :: result == MOVED -> join(chain, 0, chain); break
              fi
@@ -84,9 +86,9 @@ inline settle()
           joined = 0;
           do
           :: atomic { result != MOVED || chain == 0 -> break }
-          :: atomic { result == MOVED && chain != 0 && x_remote == 0 -> x_remote = chain; x_armed = 0; chain = 0 }
+          :: atomic { result == MOVED && chain != 0 && x_remote == 0 -> x_remote = chain; x_armed = 0; chain = 0; in_hand = 0 }
           :: atomic { result == MOVED && chain != 0 && x_remote != 0 -> w = x_remote; x_remote = 0; x_armed = 0 };
-             join(chain, w, chain)
+             atomic { in_hand = in_hand + COUNT(w); join(chain, w, chain) }
           od
        :: x_remote == 0
        fi;
@@ -171,16 +173,18 @@ proctype other(byte me)
     } unless { forked }
 }
 
+byte lost = 0;
+bit was_locked = 0;
+
 proctype forker(byte me)
 {
     byte w, n, o, chain, joined, at, left, next;
     mtype result;
 
-#ifndef NO_LOCKS
-    lock(heap_lock, me);
-#endif
     d_step {
         forked = 1;
+        lost = in_hand;
+        was_locked = heap_lock != 0;
         heap_lock = 0;
         if
         :: cid_of[1] != NOWHERE -> leave(1)
@@ -189,20 +193,36 @@ proctype forker(byte me)
     };
 #ifndef NO_SWEEP
     /* the child: one thread, plain stores will do */
-    if
-    :: group != UNLISTED || mailbox ->
+    d_step {
+#ifndef TRUSTS_LISTS
+        if
+        :: was_locked -> group = COUNT(word)
+        :: else
+        fi;
+#endif
         x_in_mail = 0;
         mailbox = 0;
-        chain = x_remote; x_remote = 0;
-        w = word;
-        join(chain, w, joined);
-        word = joined;
-        group = COUNT(joined);
-        notify_at = COUNT(joined) + 1;
-        x_armed = 1;
-        w = 0; chain = 0; joined = 0
-    :: else
-    fi;
+        if
+        :: was_locked || x_remote != 0 || !x_armed || COUNT(word) >= notify_at ->
+            chain = x_remote; x_remote = 0;
+            w = word;
+            join(chain, w, joined);
+            word = joined;
+#ifdef TRUSTS_LISTS
+            if
+            :: group != UNLISTED -> group = COUNT(joined)
+            :: else
+            fi;
+#else
+            group = COUNT(joined);
+#endif
+            notify_at = COUNT(joined) + 1;
+            x_armed = 1;
+            w = 0; chain = 0; joined = 0
+        :: else
+        fi;
+        assert(group == COUNT(word))
+    };
 #endif
     free_block(2);
     if
@@ -233,7 +253,8 @@ init {
             seen = seen | (1 << TOP(w)); n++; w = link[TOP(w)]
         :: else -> break
         od;
-        assert(n == (hold[0] == IN_LIST) + (hold[1] == IN_LIST) + (hold[2] == IN_LIST));
+        assert(n <= (hold[0] == IN_LIST) + (hold[1] == IN_LIST) + (hold[2] == IN_LIST));
+        assert(n + lost >= (hold[0] == IN_LIST) + (hold[1] == IN_LIST) + (hold[2] == IN_LIST));
         assert(mailbox || group == COUNT(word) && notify_at == COUNT(word) + 1 && x_remote == 0 && x_armed);
         assert(x_in_mail == mailbox && heap_lock == 0)
     }

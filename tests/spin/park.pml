@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: MIT
  *
- * Starting, waking and parking the manager, forbidding it for good, and fork: src/manager/manager.c and bell.c.
+ * Starting, waking and parking the manager, forbidding it for good, and fork: src/manager/lifecycle.c, loop.c and bell.c,
+ * src/heap/pass.c.
  *
- * The manager is a thread that works under the purge lock and takes a heap's lock for it; between two pieces of work it
- * sleeps on a counter, the bell, which whoever wants something increments before he wakes it. When it is told to stop it
- * ends, and the kernel clears `tid` and wakes who sleeps on that. Two threads of the program each do some of: start it
- * when there is none (any slow path does), park it and wait, park it from a signal handler that interrupted a slow path
- * (the heap's lock is held, nobody waits), forbid it while it is parked in either way, fork.
+ * The manager is a thread that works in passes and takes a heap's lock for it; between two passes it sleeps on a counter,
+ * the bell, which whoever wants something increments before he wakes it. When it is told to stop it ends, and the kernel
+ * clears `tid` and wakes who sleeps on that. Two threads of the program each do some of: start it when there is none (any
+ * slow path does), park it and wait, park it from a signal handler that interrupted a slow path (the heap's lock is held,
+ * nobody waits), forbid it while it is parked in either way, purge with a lock of libc's in hand, fork, which takes that
+ * lock of libc's.
  *
  * Claims: after a park that waited, and until it is resumed, there is no manager; after one that did not, it ends as soon
  * as it can; once forbidden, and parked by somebody who waited, none runs any more, and none that runs does not end;
- * fork finds nothing half done; nobody sleeps for ever; and one can be started again afterwards.
+ * fork finds nothing half done by the manager; nobody sleeps for ever; and one can be started again afterwards.
  *
  * Broken on purpose:
  *   LOST_WAKE      looking at the bell and falling asleep are two steps
  *   HEARD_LATE     the manager reads the bell after it has looked whether it is to stop
  *   NO_WAIT        a parker goes on as soon as it has asked
  *   HANDLER_WAITS  the signal handler waits, with the lock it interrupted held
- *   NO_RECHECK     who started one does not look afterwards whether it was parked meanwhile
- *   FORBID_MISSED  who started one does not look afterwards whether it was forbidden meanwhile
+ *   NO_RECHECK     who starts one does not look, once it is marked busy, whether it was parked meanwhile
+ *   STALE_LOOK     nor whether the last one has left its stack, which it looked at before
  *   END_STORES     at its end the manager says "absent" whatever was said meanwhile
- *   FORK_RUNS_ON   fork does not take the purge lock
+ *   FORK_RUNS_ON   fork does not pause the manager
+ *   LOOK_FIRST     the manager looks whether it may work before it says that it does
+ *   FORK_LOCKS     fork holds the heap's lock while libc takes its own
+ *   ALL_PAUSE      a thread of the program waits for the fork as the manager does
  */
 #define THREADS 2
 #define FREE    0
@@ -33,8 +38,10 @@ bit sleeps = 0;       /* the manager, on the bell */
 bit stop = 0;
 byte tid = 0;
 bit waits[THREADS];   /* for tid to be cleared */
-byte park_depth = 0;
-byte control = FREE, purge_lock = FREE, heap_lock = FREE;
+byte parks = 0;
+byte pass_lock = FREE, heap_lock = FREE, stdio_lock = FREE;
+byte pauses = 0;
+bit working = 0;
 byte finished = 0, starts = 0;
 
 bit touching = 0;     /* not part of the program: the heap is half changed */
@@ -89,12 +96,29 @@ proctype manager()
     do
     :: stop -> break
     :: !stop ->
-        lock(purge_lock, MANAGER);
+        do
+        :: lock(pass_lock, MANAGER);
+#ifdef LOOK_FIRST
+            if
+            :: pauses == 0 -> working = 1; break
+            :: else
+            fi;
+#else
+            working = 1;
+            if
+            :: pauses == 0 -> break
+            :: else -> working = 0
+            fi;
+#endif
+            unlock(pass_lock, MANAGER);
+            pauses == 0
+        od;
         lock(heap_lock, MANAGER);
         touching = 1;
         unlock(heap_lock, MANAGER);
         touching = 0;
-        unlock(purge_lock, MANAGER);
+        unlock(pass_lock, MANAGER);
+        working = 0;
 #ifdef HEARD_LATE
         if
         :: stop -> break
@@ -134,37 +158,30 @@ inline ask_to_stop()
 inline start()
 {
     if
-    :: state == ABSENT && park_depth == 0 && tid == 0 && starts < 2 ->
-        if
-        :: atomic { control == FREE -> control = me + 1 };
+    :: parks == 0 && tid == 0 ->
+        atomic {
             if
-            :: state == ABSENT && park_depth == 0 && tid == 0 && starts < 2 ->
-                atomic {
-                    if
-                    :: state == ABSENT -> state = BUSY; ok = 1
-                    :: else -> ok = 0
-                    fi
-                };
-                if
-                :: ok ->
-                    stop = 0;
-                    tid = 1;
-                    atomic { running++; starts++; run manager() };
-                    if
+            :: state == ABSENT && starts < 2 -> state = BUSY; ok = 1
+            :: else -> ok = 0
+            fi
+        };
+#ifndef STALE_LOOK
+        if
+        :: ok && tid != 0 -> ok = 0; change_state(BUSY, ABSENT)
+        :: else
+        fi;
+#endif
+        if
+        :: ok ->
+            stop = 0;
+            tid = 1;
+            if
 #ifndef NO_RECHECK
-                    :: park_depth != 0 -> ask_to_stop()
+            :: parks != 0 || state != BUSY -> tid = 0; waits[0] = 0; waits[1] = 0; change_state(BUSY, ABSENT)
 #endif
-#ifndef FORBID_MISSED
-                    :: state == FORBIDDEN -> ask_to_stop()
-#endif
-                    :: else
-                    fi
-                :: else
-                fi
-            :: else
-            fi;
-            unlock(control, me)
-        :: control != FREE
+            :: else -> atomic { running++; starts++; run manager() }
+            fi
+        :: else
         fi
     :: else
     fi
@@ -172,30 +189,25 @@ inline start()
 
 inline park_and_wait()
 {
-    park_depth++;
-    lock(control, me);
-    if
-    :: tid != 0 ->
-        ask_to_stop();
+    parks++;
+    ask_to_stop();
 #ifndef NO_WAIT
-        do
-        :: tid == 0 -> break
-        :: tid != 0 ->
-            if
-            :: atomic { tid != 0 -> waits[me] = 1 }; !waits[me]
-            :: tid == 0
-            fi
-        od
+    state != BUSY && state != ASLEEP;
+    do
+    :: tid == 0 -> break
+    :: tid != 0 ->
+        if
+        :: atomic { tid != 0 -> waits[me] = 1 }; !waits[me]
+        :: tid == 0
+        fi
+    od;
 #endif
-    :: tid == 0
-    fi;
-    atomic { parked++; assert(running == 0) };
-    unlock(control, me)
+    atomic { parked++; assert(running == 0) }
 }
 
 inline resume()
 {
-    park_depth--
+    parks--
 }
 
 inline in_handler()
@@ -205,7 +217,7 @@ inline in_handler()
     park_and_wait();
     parked--;
 #else
-    park_depth++;
+    parks++;
     ask_to_stop();
 #endif
     if
@@ -216,19 +228,41 @@ inline in_handler()
     unlock(heap_lock, me)
 }
 
-inline fork()
+/* malloc without memory, called by libc with a lock of its own held. */
+inline purge()
 {
-    lock(control, me);
-#ifndef FORK_RUNS_ON
-    lock(purge_lock, me);
+    lock(stdio_lock, me);
+    lock(pass_lock, me);
+#ifdef ALL_PAUSE
+    do
+    :: pauses == 0 -> break
+    :: pauses != 0 -> unlock(pass_lock, me); pauses == 0; lock(pass_lock, me)
+    od;
 #endif
     lock(heap_lock, me);
-    assert(!touching);
     unlock(heap_lock, me);
+    unlock(pass_lock, me);
+    unlock(stdio_lock, me)
+}
+
+inline fork()
+{
 #ifndef FORK_RUNS_ON
-    unlock(purge_lock, me);
+    pauses++;
+    !working;
 #endif
-    unlock(control, me)
+#ifdef FORK_LOCKS
+    lock(heap_lock, me);
+#endif
+    lock(stdio_lock, me);
+    assert(!touching);
+    unlock(stdio_lock, me);
+#ifdef FORK_LOCKS
+    unlock(heap_lock, me);
+#endif
+#ifndef FORK_RUNS_ON
+    pauses--
+#endif
 }
 
 proctype thread(byte me; byte times)
@@ -250,6 +284,7 @@ proctype thread(byte me; byte times)
             parked--;
             resume()
         :: in_handler()
+        :: purge()
         :: fork()
         fi;
         ok = 0
@@ -270,7 +305,7 @@ init {
     finished == THREADS;
     (sleeps || running == 0) && heap_lock == FREE; /* it settles */
     d_step {
-        assert(control == FREE && purge_lock == FREE && park_depth == 0);
+        assert(pass_lock == FREE && stdio_lock == FREE && parks == 0 && pauses == 0);
         /* forbidden, none is left; none there, one may be started */
         assert(!forbidden || state == FORBIDDEN && running == 0);
         assert(running == 1 || state == ABSENT || state == FORBIDDEN);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The heap of a child made by _Fork while another thread was in the middle of a slow path.  That thread does not exist in
- * the child: what it had half-done must be found and made whole, and nothing but what was in its very hands may be lost.
+ * The heap of a child made while another thread was in the middle of a slow path, by fork or by _Fork.  That thread does
+ * not exist in the child: what it had half-done must be found and made whole, and what it had in its hands be free.
  *
  * Half-done states are made in two ways: the locks are taken here and data under them left as some step of the code leaves
  * them; or a thread really is stopped there, in a system call (os_map and os_map_at are wrapped by the linker) or by a
@@ -14,16 +14,18 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "heap/arena.h"
 #include "heap/large.h"
 #include "heap/mapping.h"
 #include "heap/span.h"
 #include "inspect.h"
 #include "os/os.h"
+#include "sutler/sutler.h"
 #include "unit.h"
 
 /* ---- a thread that is stopped half-way ---- */
 
-enum stop_at { nowhere, at_descriptors, at_window, at_new_table };
+enum stop_at { nowhere, at_descriptors, at_window, at_new_table, at_purge };
 
 static _Atomic enum stop_at stop_at;
 static sem_t stopped, go_on;
@@ -58,6 +60,16 @@ void *__wrap_os_map(size_t size)
         EXPECT_EQ(mprotect(faulting, os_page_bytes, PROT_NONE), 0);
     }
     return mapped;
+}
+
+bool __real_os_purge_ranges(const struct os_range *ranges, size_t count);
+bool __wrap_os_purge_ranges(const struct os_range *ranges, size_t count);
+bool __wrap_os_purge_ranges(const struct os_range *ranges, size_t count)
+{
+    bool done = __real_os_purge_ranges(ranges, count);
+    if (stop_at == at_purge)
+        meet();
+    return done;
 }
 
 static void on_fault(int number, siginfo_t *info, void *context)
@@ -135,10 +147,18 @@ static void use_heap(size_t growth)
     expect_heaps_sound();
 }
 
-static void in_child(void (*check)(void), const char *what)
+/* Some thread more, so that libc does not take the process for single-threaded. */
+static void *stand_by(void *unused)
+{
+    for (;;)
+        pause();
+    return unused;
+}
+
+static void in_child_made_by(pid_t (*make)(void), void (*check)(void), const char *what)
 {
     unit_say("%s\n", what);
-    pid_t child = fork_without_handlers();
+    pid_t child = make();
     EXPECT(child >= 0);
     if (child == 0) {
         unit_watchdog(60);
@@ -148,6 +168,34 @@ static void in_child(void (*check)(void), const char *what)
     int status;
     EXPECT_EQ(waitpid(child, &status, 0), child);
     EXPECT_MSG(status == 0, "%s: the child ended with wait status 0x%x", what, (unsigned)status);
+}
+
+static void in_child(void (*check)(void), const char *what)
+{
+    in_child_made_by(fork_without_handlers, check, what);
+    in_child_made_by(fork, check, what);
+}
+
+/* Every slice belongs to something, and every superblock to a heap. */
+static void expect_nothing_in_hands(void)
+{
+    free(malloc(500000)); /* a slow path: the child is whole after it */
+    size_t slices;
+    for (uint32_t at = window_slice_from(0); at != SLICE_END; at = window_slice_from(at + (uint32_t)slices)) {
+        const struct superblock *s = descriptor_of_slice(at);
+        const struct arena *a = arena_of(at);
+        slices = 1;
+        if (s->kind == slice_superblock) {
+            slices = size_class[s->class].slices;
+            EXPECT_MSG(superblock_owner(s) != NULL, "nobody owns the superblock at slice %u", (unsigned)at);
+        } else if (s->kind == slice_large || s->kind == slice_free) {
+            slices = s->span_slices;
+        } else if (at >= a->fresh_first && at < a->fresh_end) {
+            slices = a->fresh_end - at;
+        } else {
+            EXPECT_MSG(s->kind == slice_emergency, "slice %u belongs to nothing (kind %d)", (unsigned)at, s->kind);
+        }
+    }
 }
 
 /* ---- locks held here ---- */
@@ -320,6 +368,44 @@ static void children_with_threads(void)
         lock_release(&heap_list[i]->lock);
 }
 
+/* ---- things in hands ---- */
+
+static void check_hands(void)
+{
+    expect_nothing_in_hands();
+    use_heap((size_t)24 << 20);
+}
+
+/* Some superblocks on their way from heap to heap, a span taken and not formatted yet, one being given back. */
+static void hands_full(void)
+{
+    unsigned count = 0;
+    for (uint32_t slice = window_slice_from(0); slice != SLICE_END && count < 20; slice = window_slice_from(slice + 1)) {
+        struct superblock *s = descriptor_of_slice(slice);
+        struct heap *h = s->kind == slice_superblock ? superblock_owner(s) : NULL;
+        if (h != NULL && h != &global_heap && h->active[s->class] != s && s->group != group_none) {
+            heap_take_offline(h, s);
+            count++;
+        }
+    }
+    EXPECT(count > 4);
+    uint32_t taken[2];
+    EXPECT(span_take(span_dense, 3, 1, &taken[0]) && span_take(span_large, 5, 1, &taken[1]));
+    descriptor_of_slice(taken[1])->kind = slice_tail; /* formatting begins at the end */
+    in_child(check_hands, "superblocks and spans are in hands");
+}
+
+static void hands_are_emptied(void)
+{
+    aside(hands_full);
+}
+
+static void *trim(void *unused)
+{
+    sutler_purge();
+    return unused;
+}
+
 /* ---- a thread really stopped ---- */
 
 static void *grow_window(void *unused)
@@ -410,6 +496,8 @@ int main(void)
     CPU_ZERO(&one);
     CPU_SET((size_t)sched_getcpu(), &one);
     EXPECT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    pthread_t thread;
+    EXPECT_EQ(pthread_create(&thread, NULL, stand_by, NULL), 0);
     for (int round = 0; round < 3; round++) {
         give_held(0, 1);
         take_held();
@@ -420,6 +508,8 @@ int main(void)
     lists_are_made_anew();
     heaps_keep_their_slots();
     children_with_threads();
+    hands_are_emptied();
+    with_stopped_thread(at_purge, trim, check_hands, "pages are being given back");
     with_stopped_thread(at_window, grow_window, check_growth, "the window is being opened");
     with_stopped_thread(at_descriptors, grow_window, check_growth, "descriptors are being mapped");
     with_stopped_thread(at_new_table, fill_table, check_table, "the table of mappings is being replaced");
