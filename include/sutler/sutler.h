@@ -81,6 +81,7 @@ struct sutler_stats {
     uint64_t manager_cpu_us;  /* cpu time the manager thread has used, microseconds */
     uint64_t lock_waits;      /* times a thread of the program found one of the library's locks held, or waited for the manager */
     uint64_t wait_us;         /* how long they waited in all, microseconds */
+    uint64_t file_opens;      /* files the library has opened since the start: what limits leave, mostly */
 };
 
 /* Fills `*stats` (at most `size` bytes of it, for callers built against an older header).  Returns 0, or EINVAL. */

@@ -42,6 +42,8 @@ void *large_resize(void *p, size_t size);
 
 /* There is somebody who calls mapping_unmap_leaving when there is demand (demand.h). */
 extern _Atomic bool mapping_is_helped;
+/* By that somebody: until then no limit is near, and so many bytes of freed mappings may be kept as they are. */
+void mapping_allow(size_t bytes, uint64_t until_ns);
 /* Unmaps what waits for it; bytes.  In a pass, which yields now and then. */
 size_t mapping_unmap_leaving(void);
 

@@ -115,9 +115,12 @@ bool mapping_give(void *p)
     if (given.bytes == 0)
         return false;
     look(&given);
-    lock_take(&mapping_lock);
-    bool cached = mapping_cache_give(given.address, given.bytes);
-    lock_release(&mapping_lock);
+    bool cached = mapping_cache_prepare(given.address, given.bytes);
+    if (cached) {
+        lock_take(&mapping_lock);
+        cached = mapping_cache_give(given.address, given.bytes);
+        lock_release(&mapping_lock);
+    }
     if (!cached)
         os_unmap(p, given.bytes);
     return true;

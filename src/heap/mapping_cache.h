@@ -2,7 +2,13 @@
  *
  * Freed mappings that may be had again: at most MAPPING_CACHE_BYTES; and, where there is a manager to unmap them, at
  * most MAPPING_LEAVING_BYTES that wait for it.  A forked child does not get those: it would copy their page tables
- * and unmap them.  mapping_lock is held unless it says otherwise.
+ * and unmap them.
+ *
+ * Kept memory counts against a limit, and nobody asks before the system kills.  So it is kept as it is only where the
+ * manager has seen lately that no control group has a limit and four times as much is left in the machine; else its pages
+ * are given up (MADV_FREE, a third of the price of munmap): the system takes them when it wants memory.
+ *
+ * mapping_lock is held unless it says otherwise.
  */
 #ifndef SUTLER_HEAP_MAPPING_CACHE_H
 #define SUTLER_HEAP_MAPPING_CACHE_H
@@ -13,6 +19,8 @@
 
 /* One that fits without wasting more than a quarter, with its size; its address is 0 if there is none. */
 uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got);
+/* With no lock held, before one is given: it takes its time.  False if it cannot be kept. */
+bool mapping_cache_prepare(uintptr_t address, size_t bytes);
 /* False if it is full: the mapping is the caller's to unmap. */
 bool mapping_cache_give(uintptr_t address, size_t bytes);
 

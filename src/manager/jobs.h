@@ -7,9 +7,6 @@
 
 #include "base/compiler.h"
 
-/* Less than this left under a limit: nothing is made ready ahead, and what can be given back is. */
-#define MEMORY_HEADROOM_MIN (64ul << 20)
-
 enum job_trigger {
     job_on_clock,  /* a period after the last run, while the heap changes */
     job_on_demand, /* when a slow path of the program says so */

@@ -5,12 +5,36 @@
  * the thread that started it, so both are looked at: the one's own mask, should all threads have been moved, and the
  * other's, should that one have been.
  *
- * The quota is in files, which the program's threads do not open.
+ * The quota is in files, which the program's threads do not open, and the manager once in ten seconds.  One too small is
+ * remembered for as long, so that no thread is made only to find it again.
  */
 #include "manager/place.h"
 
+#include <stdatomic.h>
+
 #include "options/options.h"
 #include "os/os.h"
+
+#define QUOTA_LOOK_NS 10000000000ull
+#define QUOTA_PERCENT_MIN 200u
+
+/* As last read; unknown until the first time. */
+static _Atomic uint64_t quota_until_ns;
+static _Atomic unsigned quota_percent;
+
+static bool quota_is_known(void)
+{
+    return os_now_ns() < atomic_load(&quota_until_ns);
+}
+
+static bool quota_leaves_one(void)
+{
+    if (!quota_is_known()) {
+        atomic_store(&quota_percent, os_cpu_quota_percent());
+        atomic_store(&quota_until_ns, os_now_ns() + QUOTA_LOOK_NS);
+    }
+    return atomic_load(&quota_percent) >= QUOTA_PERCENT_MIN;
+}
 
 static bool is_asked_for(void)
 {
@@ -19,13 +43,14 @@ static bool is_asked_for(void)
 
 bool place_may_be_spare(void)
 {
-    return is_asked_for() || os_cpus_allowed(0) >= 2;
+    bool is_too_small = quota_is_known() && atomic_load(&quota_percent) < QUOTA_PERCENT_MIN;
+    return is_asked_for() || (os_cpus_allowed(0) >= 2 && !is_too_small);
 }
 
 bool place_is_spare(uint32_t starter)
 {
     return is_asked_for() ||
-           (os_cpus_allowed(0) >= 2 && os_cpus_allowed(starter) != 1 && os_cpu_quota_percent() >= 200);
+           (os_cpus_allowed(0) >= 2 && os_cpus_allowed(starter) != 1 && quota_leaves_one());
 }
 
 bool place_is_taken(void)

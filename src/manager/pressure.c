@@ -2,29 +2,33 @@
  *
  * pressure: when memory is short, everything that can be given back is given back at once, without waiting whether the
  * program takes it again: first of all the reserve; and from then on the heap looks harder for free blocks before it
- * takes fresh memory.  Short is: little is left under a control group's limit or in the machine, or tasks wait for
- * memory a tenth of their time (pressure stall information).
+ * takes fresh memory.  Short is: little is left under a control group's limit or in the machine, or not much is and tasks
+ * wait for memory a tenth of their time (pressure stall information, which is read near a limit only).
  *
  * A purge of everything disturbs the program; where it yields little the next one waits longer.
  */
 #include "base/bits.h"
 #include "heap/demand.h"
 #include "heap/purge.h"
+#include "manager/headroom.h"
 #include "manager/jobs.h"
 #include "os/os.h"
 
 #define WAIT_MIN 2u  /* periods from one purge to the next */
 #define WAIT_MAX 64u
 #define YIELD_MIN (4ul << 20)
+#define NEAR_BYTES (4 * MEMORY_HEADROOM_MIN)
 
 static unsigned wait, periods_left;
 
 static bool is_short(void)
 {
     const unsigned stalled_percent = 10;
-    bool is_near = os_memory_headroom() < MEMORY_HEADROOM_MIN || os_memory_stall_percent() >= stalled_percent;
-    atomic_store(&memory_is_short, is_near);
-    return is_near;
+    size_t headroom = headroom_bytes(os_now_ns());
+    bool is_little = headroom < MEMORY_HEADROOM_MIN ||
+                     (headroom < NEAR_BYTES && os_memory_stall_percent() >= stalled_percent);
+    atomic_store(&memory_is_short, is_little);
+    return is_little;
 }
 
 bool pressure_run(uint64_t budget_ns)

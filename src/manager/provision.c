@@ -11,19 +11,16 @@
 #include "heap/demand.h"
 #include "heap/pass.h"
 #include "heap/touch.h"
+#include "manager/headroom.h"
 #include "manager/jobs.h"
 #include "manager/place.h"
 #include "os/os.h"
 
-/* What the limits leave is taken for granted until so many bytes were made ready, or until the whole machine could have
- * filled that part of it: a look reads up to twenty files, and takes as long as clearing a huge page or two. */
-#define HEADROOM_PART  16u
-#define FILLED_PER_NS  16u
-#define GRANTED_NS_MAX 100000000ull
 /* Between two moves off the program's cpu. */
 #define MOVE_NS 10000000ull
-/* Between two looks whether a processor is to spare. */
-#define SPARE_LOOK_NS 1000000ull
+/* Between two looks whether a processor is to spare: longer each time one was, since a look reads a file. */
+#define SPARE_LOOK_NS_MIN 1000000ull
+#define SPARE_LOOK_NS_MAX 10000000000ull
 /* The time a reserve has to last: the manager may be resting, asleep, or waiting for a processor. */
 #define LEAD_NS 100000000ull
 /* How long nothing is made ready, nor asked for, after it did harm or would: longer each time in a row. */
@@ -35,30 +32,27 @@ static bool is_huge = true; /* the last piece became a huge page; or there was n
 static unsigned preferred_node;
 static uint64_t moved_ns;    /* off the program's cpu */
 static bool follows;         /* the program has not said where its memory shall lie */
-static size_t granted_bytes; /* of what the limits leave, and until when */
-static uint64_t granted_until_ns;
 static uint64_t rest_until_ns, rest_ns = REST_NS_MIN;
 static uint64_t measured_ns; /* when the program's pace was last measured, and what it had taken by then */
 static size_t measured_bytes;
 static uint64_t spare_look_ns; /* the last look whether a processor was to spare */
+static uint64_t spare_wait_ns; /* until the next */
 static bool none_seen;         /* and whether none was */
 
 /* Whether the limits leave room for one more piece. */
 static bool has_room(uint64_t now_ns)
 {
-    if (granted_bytes < RESERVE_PIECE_MAX || now_ns >= granted_until_ns || atomic_load(&memory_is_short)) {
-        size_t headroom = os_memory_headroom(), spare = headroom - min_size(headroom, MEMORY_HEADROOM_MIN);
-        granted_bytes = spare == 0 ? 0 : max_size(RESERVE_PIECE_MAX, spare / HEADROOM_PART);
-        granted_until_ns = now_ns + min_size(spare / HEADROOM_PART / FILLED_PER_NS, GRANTED_NS_MAX);
-        if (spare == 0)
-            atomic_store(&memory_is_short, true); /* until the pressure job finds otherwise */
-    }
-    return granted_bytes > 0;
+    bool has = headroom_bytes(now_ns) > MEMORY_HEADROOM_MIN;
+    if (!has)
+        atomic_store(&memory_is_short, true); /* until the pressure job finds otherwise */
+    return has;
 }
 
 void provision_start(void)
 {
+    headroom_bytes(os_now_ns());
     preferred_node = NODE_NONE;
+    spare_wait_ns = 0;
     follows = os_has_default_memory_policy();
 }
 
@@ -80,7 +74,7 @@ static bool provide_piece(void)
     struct reserve_piece piece;
     if (!reserve_next(is_huge, &piece))
         return false;
-    granted_bytes -= piece.bytes;
+    headroom_use(piece.bytes);
     settle_beside(piece.demanded_at);
     enum touched touched = touch_piece(&piece);
     if (touched != touched_taken)
@@ -91,6 +85,7 @@ static bool provide_piece(void)
 /* Returns false: until then there is nothing to run for. */
 static bool rest(uint64_t now_ns)
 {
+    spare_wait_ns = 0;
     rest_until_ns = now_ns + rest_ns;
     rest_ns = min_size(rest_ns * 2, REST_NS_MAX);
     reserve_rest(rest_until_ns);
@@ -115,11 +110,12 @@ static void measure_pace(uint64_t now_ns)
 static bool is_in_the_way(uint64_t now_ns)
 {
     uint64_t since_ns = now_ns - spare_look_ns;
-    if (since_ns < SPARE_LOOK_NS)
+    if (since_ns < max_size(spare_wait_ns, SPARE_LOOK_NS_MIN))
         return false;
     bool none_was = none_seen && since_ns < 2 * REST_NS_MAX;
     none_seen = place_is_taken();
     spare_look_ns = now_ns;
+    spare_wait_ns = none_seen ? 0 : min_size(max_size(2 * spare_wait_ns, SPARE_LOOK_NS_MIN), SPARE_LOOK_NS_MAX);
     return none_was && none_seen;
 }
 

@@ -59,7 +59,7 @@ bool report_run(uint64_t budget_ns)
     /* What the manager itself changes does not count: else it would keep itself awake. */
     struct sutler_stats last = page->stats, now = stats;
     last.manager_cpu_us = now.manager_cpu_us = last.lock_waits = now.lock_waits = 0;
-    last.wait_us = now.wait_us = 0;
+    last.wait_us = now.wait_us = last.file_opens = now.file_opens = 0;
     bool changed = memcmp(&last, &now, sizeof now) != 0;
     /* Odd while it is being written. */
     __atomic_store_n(&page->sequence, page->sequence + 1, __ATOMIC_RELAXED);

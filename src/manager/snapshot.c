@@ -7,6 +7,7 @@
 #include "heap/span.h"
 #include "manager/manager.h"
 #include "os/lock.h"
+#include "os/os.h"
 
 static void add_superblock(struct sutler_stats *stats, const struct superblock *s)
 {
@@ -52,6 +53,7 @@ void snapshot_take(struct sutler_stats *stats)
     struct wait_counts waits = wait_counts();
     stats->lock_waits = waits.waits;
     stats->wait_us = waits.ns / 1000;
+    stats->file_opens = os_file_opens();
     stats->heaps = heap_total;
     for (unsigned i = 0; i < stats->heaps; i++) {
         const struct heap *h = heap_list[i];

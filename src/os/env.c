@@ -22,7 +22,7 @@ static bool begins_with(const char *text, const char *prefix)
 static void each_from_proc(const char *prefix, void (*visit)(const char *entry))
 {
     char text[16384];
-    long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/self/environ", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    long fd = os_open("/proc/self/environ");
     if (sys_failed(fd))
         return;
     long n = sys_call(SYS_read, fd, (long)text, sizeof text, 0, 0, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the process's control groups (of version 2 and version 1) and the machine leave it.  Read from files
- * each time; a file that cannot be read is no limit.
+ * each time; a file that cannot be read is no limit.  Each opening is counted: who asks is to ask rarely.
  */
 #include <fcntl.h>
 #include <linux/limits.h>
@@ -11,9 +11,22 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
+static _Atomic uint64_t opens;
+
+long os_open(const char *path)
+{
+    opens++;
+    return sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+}
+
+uint64_t os_file_opens(void)
+{
+    return opens;
+}
+
 const char *os_read_file(const char *path, char *text, size_t size)
 {
-    long fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0), length = 0;
+    long fd = os_open(path), length = 0;
     if (!sys_failed(fd)) {
         length = sys_call(SYS_read, fd, (long)text, (long)size - 1, 0, 0, 0);
         sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
@@ -89,7 +102,7 @@ static const struct version version_1 = {
     ":memory:",
     "/sys/fs/cgroup/memory",
     "/memory.limit_in_bytes",
-    "/memory.limit_in_bytes", /* its soft limit is no limit while memory is left elsewhere */
+    NULL, /* its soft limit is no limit while memory is left elsewhere */
     "/memory.usage_in_bytes",
     "total_inactive_file ",
 };
@@ -115,10 +128,15 @@ static const char *path_of(const char *rows, const struct version *v)
     return NULL;
 }
 
-static void group_own(struct group *g, const struct version *v)
+/* The rows that name the process's groups, of all versions. */
+static const char *read_rows(char *text, size_t size)
 {
-    char text[PATH_MAX];
-    const char *path = path_of(os_read_file("/proc/self/cgroup", text, sizeof text), v);
+    return os_read_file("/proc/self/cgroup", text, size);
+}
+
+static void group_own(struct group *g, const char *rows, const struct version *v)
+{
+    const char *path = path_of(rows, v);
     g->length = 0;
     group_append(g, v->root);
     g->root_length = g->length;
@@ -148,12 +166,16 @@ static const char *group_read(struct group *g, const char *file, char *text, siz
 
 /* ---- answers ---- */
 
+/* Version 1 says so with a number: a little less than the largest there is. */
+#define NO_LIMIT_BYTES ((size_t)1 << 60)
+
 static size_t group_headroom(struct group *g, const struct version *v)
 {
     char text[4096];
     size_t limit = number(group_read(g, v->limit, text, sizeof text));
-    limit = min_size(limit, number(group_read(g, v->soft_limit, text, sizeof text)));
-    if (limit == SIZE_MAX)
+    if (v->soft_limit != NULL)
+        limit = min_size(limit, number(group_read(g, v->soft_limit, text, sizeof text)));
+    if (limit >= NO_LIMIT_BYTES)
         return SIZE_MAX;
     size_t used = number(group_read(g, v->used, text, sizeof text));
     if (used == SIZE_MAX)
@@ -164,32 +186,37 @@ static size_t group_headroom(struct group *g, const struct version *v)
     return limit > used ? limit - used : 0;
 }
 
-static size_t groups_headroom(const struct version *v)
+static size_t groups_headroom(const char *rows, const struct version *v)
 {
     size_t headroom = SIZE_MAX;
     struct group g;
-    group_own(&g, v);
+    group_own(&g, rows, v);
     do
         headroom = min_size(headroom, group_headroom(&g, v));
     while (group_up(&g));
     return headroom;
 }
 
-size_t os_memory_headroom(void)
+size_t os_machine_headroom(void)
 {
     char text[256];
     size_t kib = number(after_key(os_read_file("/proc/meminfo", text, sizeof text), "MemAvailable:"));
-    size_t headroom = kib > SIZE_MAX >> 10 ? SIZE_MAX : kib << 10;
-    headroom = min_size(headroom, groups_headroom(&version_2));
-    return min_size(headroom, groups_headroom(&version_1));
+    return kib > SIZE_MAX >> 10 ? SIZE_MAX : kib << 10;
+}
+
+size_t os_groups_headroom(void)
+{
+    char text[PATH_MAX];
+    const char *rows = read_rows(text, sizeof text);
+    return min_size(groups_headroom(rows, &version_2), groups_headroom(rows, &version_1));
 }
 
 /* The whole part of "some avg10=N.NN", by the process's group or else the machine. */
 unsigned os_memory_stall_percent(void)
 {
-    char text[128];
+    char text[PATH_MAX];
     struct group g;
-    group_own(&g, &version_2);
+    group_own(&g, read_rows(text, sizeof text), &version_2);
     const char *line = after_key(group_read(&g, "/memory.pressure", text, sizeof text), "some avg10=");
     if (line == NULL)
         line = after_key(os_read_file("/proc/pressure/memory", text, sizeof text), "some avg10=");
@@ -215,14 +242,16 @@ static size_t quota_1(struct group *g)
 {
     char text[64];
     size_t quota = number(group_read(g, "/cpu.cfs_quota_us", text, sizeof text)); /* -1: none */
+    if (quota == SIZE_MAX)
+        return UINT32_MAX;
     return percent_of(quota, number(group_read(g, "/cpu.cfs_period_us", text, sizeof text)));
 }
 
-static size_t groups_quota(const struct version *v, size_t (*quota)(struct group *g))
+static size_t groups_quota(const char *rows, const struct version *v, size_t (*quota)(struct group *g))
 {
     size_t percent = UINT32_MAX;
     struct group g;
-    group_own(&g, v);
+    group_own(&g, rows, v);
     do
         percent = min_size(percent, quota(&g));
     while (group_up(&g));
@@ -234,9 +263,11 @@ unsigned os_cpu_quota_percent(void)
     /* Two controllers of version 1 are mostly mounted as one, under both names. */
     static const struct version alone = {.row = ":cpu:", .root = "/sys/fs/cgroup/cpu"};
     static const struct version both = {.row = ":cpu,cpuacct:", .root = "/sys/fs/cgroup/cpu"};
-    size_t percent = groups_quota(&version_2, quota_2);
-    percent = min_size(percent, groups_quota(&alone, quota_1));
-    return (unsigned)min_size(percent, groups_quota(&both, quota_1));
+    char text[PATH_MAX];
+    const char *rows = read_rows(text, sizeof text);
+    size_t percent = groups_quota(rows, &version_2, quota_2);
+    const struct version *v = path_of(rows, &alone) != NULL ? &alone : &both;
+    return (unsigned)min_size(percent, groups_quota(rows, v, quota_1));
 }
 
 /* ---- processors ---- */

@@ -56,6 +56,10 @@ bool os_find_resident(void *address, size_t size, unsigned char *there);
 /* Splits the huge page that holds this page, if there is one: giving back a part of a whole one frees nothing. */
 void os_split_huge(void *page);
 
+/* The system may take the pages whenever it wants memory, and until then they are had again by writing to them; what they
+ * hold is lost.  False if it cannot. */
+bool os_give_up(void *address, size_t size);
+
 /* Asks for huge pages in the range: a hint. */
 void os_advise_huge(void *address, size_t size);
 
@@ -68,9 +72,14 @@ bool os_keep_from_children(void *address, size_t size, bool keep);
 /* The beginning of a small file, NUL-terminated, in `text`, which is returned; "" if it cannot be read. */
 const char *os_read_file(const char *path, char *text, size_t size);
 
-/* Bytes the process may still use before a control group's limit, or the machine, is short of memory; SIZE_MAX if that
- * is not known.  And the cpu time its control groups allow it, in percent of one cpu. */
-size_t os_memory_headroom(void);
+/* Opens a file for reading; -errno.  And how many were opened since the start. */
+long os_open(const char *path);
+uint64_t os_file_opens(void);
+
+/* Bytes the process may still use before the machine, or one of its control groups, is short of memory; SIZE_MAX if that
+ * is not known, or no group has a limit.  And the cpu time its control groups allow it, in percent of one cpu. */
+size_t os_machine_headroom(void);
+size_t os_groups_headroom(void);
 /* Part of the last ten seconds in which some task waited for memory. */
 unsigned os_memory_stall_percent(void);
 unsigned os_cpu_quota_percent(void);

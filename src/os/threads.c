@@ -43,7 +43,7 @@ void os_futex_wake_all_shared(_Atomic uint32_t *word)
 /* The last number of a list like "0-3,8-11" is the largest. */
 static unsigned cpus_possible(void)
 {
-    long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/sys/devices/system/cpu/possible", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    long fd = os_open("/sys/devices/system/cpu/possible");
     if (sys_failed(fd))
         return 0;
     char text[4096];
@@ -227,7 +227,7 @@ static const char *skip_fields(const char *at, int count)
 
 bool os_is_alone(int *status)
 {
-    long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/self/stat", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    long fd = os_open("/proc/self/stat");
     if (sys_failed(fd))
         return false;
     char text[1024];

@@ -14,6 +14,9 @@
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
+#ifndef MADV_FREE
+#define MADV_FREE 8
+#endif
 #ifndef MADV_COLD
 #define MADV_COLD 20
 #endif
@@ -104,6 +107,11 @@ void os_touch(void *page)
     __atomic_fetch_or((char *)page, 0, __ATOMIC_RELAXED);
 }
 
+bool os_give_up(void *address, size_t size)
+{
+    return !sys_failed(sys_call(SYS_madvise, (long)address, (long)size, MADV_FREE, 0, 0, 0));
+}
+
 bool os_find_resident(void *address, size_t size, unsigned char *there)
 {
     if (sys_failed(sys_call(SYS_mincore, (long)address, (long)size, (long)there, 0, 0, 0)))
@@ -169,16 +177,8 @@ size_t os_resident_peak_bytes(void)
 
 size_t os_resident_bytes(void)
 {
-    long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/self/statm", O_RDONLY | O_CLOEXEC, 0, 0, 0);
-    if (sys_failed(fd))
-        return 0;
     char text[128];
-    long n = sys_call(SYS_read, fd, (long)text, sizeof text - 1, 0, 0, 0);
-    sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-    if (n <= 0)
-        return 0;
-    text[n] = '\0';
-    const char *at = text; /* "size resident shared ..." in pages */
+    const char *at = os_read_file("/proc/self/statm", text, sizeof text); /* "size resident shared ..." in pages */
     while (*at != ' ' && *at != '\0')
         at++;
     size_t pages = 0;

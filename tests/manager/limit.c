@@ -9,8 +9,8 @@
  * Groups of version 2 and, where the memory controller belongs to version 1, of that one.  The group is made below the
  * test's own, so that it allows no more than that.
  */
+#include "support/cgroup.h"
 #include "watch.h"
-#include <sys/stat.h>
 
 #define LIMIT_MIB 256
 
@@ -57,55 +57,6 @@ static int program(uint64_t seed, size_t mib)
     return 0;
 }
 
-/* ---- the group ---- */
-
-static char group[1024];
-
-static bool group_write(const char *file, const char *value)
-{
-    char path[1200];
-    snprintf(path, sizeof path, "%s/%s", group, file);
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    bool good = fd >= 0 && write(fd, value, strlen(value)) == (ssize_t)strlen(value);
-    if (fd >= 0)
-        close(fd);
-    return good;
-}
-
-/* Below the directory of the group that /proc/self/cgroup names in the row with `key`. */
-static bool group_make_below(const char *mount, const char *key, const char *limit_file)
-{
-    char text[4096], value[32];
-    proc_read("/proc/self/cgroup", text, sizeof text);
-    const char *row = strstr(text, key);
-    if (row == NULL)
-        return false;
-    row += strlen(key);
-    snprintf(group, sizeof group, "%s%.*s", mount, (int)strcspn(row, "\n"), row);
-    group_write("cgroup.subtree_control", "+memory"); /* version 2; refused where it is so already, or cannot be */
-    size_t length = strlen(group);
-    snprintf(group + length, sizeof group - length, "%ssutler-test-%d", group[length - 1] == '/' ? "" : "/", getpid());
-    if (mkdir(group, 0755) != 0)
-        return false;
-    snprintf(value, sizeof value, "%zu", LIMIT_MIB * MIB);
-    if (group_write(limit_file, value))
-        return true;
-    rmdir(group);
-    return false;
-}
-
-static bool group_make(void)
-{
-    return group_make_below("/sys/fs/cgroup", "0::", "memory.max") ||
-           group_make_below("/sys/fs/cgroup/memory", ":memory:", "memory.limit_in_bytes");
-}
-
-static void group_remove(void)
-{
-    for (int i = 0; i < 200 && rmdir(group) != 0; i++)
-        sleep_us(10000);
-}
-
 /* ---- runs ---- */
 
 enum fate { fate_done, fate_killed, fate_other };
@@ -118,10 +69,7 @@ static enum fate run(const char *self, size_t mib, uint64_t seed, const char *li
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        char own[32];
-        snprintf(own, sizeof own, "%d", getpid());
-        if (!group_write("cgroup.procs", own) || !group_write("memory.swap.max", "0"))
-            errno = 0; /* no swap, no file */
+        group_enter();
         if (library != NULL) {
             setenv("LD_PRELOAD", library, 1);
         } else {
@@ -153,7 +101,7 @@ int main(int argc, char **argv)
     if (library == NULL)
         SKIP("TEST_LIBRARY names no library");
     uint64_t seed = test_seed_from(NULL);
-    if (!group_make())
+    if (!group_make(LIMIT_MIB * MIB))
         SKIP("no control group with a memory limit can be made here");
     size_t step = test_option(argc, argv, "--step", 12), worse = 0;
     const char *sync = getenv("SUTLER_SYNC");

@@ -7,13 +7,10 @@
  * The quota is asked for in a file system: the test puts one of its own, with the file it wants, where the control groups
  * are mounted (in a mount namespace nobody else sees), so that it needs no control groups.
  */
+#include "support/cgroup.h"
 #include "watch.h"
 #include <pthread.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-
-#define GROUPS "/sys/fs/cgroup"
 
 /* The manager's own choice, which a variable of the caller's environment would override. */
 static void expect_auto(void)
@@ -250,61 +247,9 @@ static void no_threads_allowed(uint64_t seed)
 
 /* ---- a quota ---- */
 
-static void write_file(const char *path, const char *text)
+static void own_group_write(const char *file, const char *value)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    CHECK_MSG(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text), "%s: errno %d", path, errno);
-    close(fd);
-}
-
-/* A file system of our own instead of the control groups. */
-static void own_groups(void)
-{
-    char text[64];
-    uid_t user = getuid();
-    gid_t group = getgid();
-    bool root = geteuid() == 0;
-    if (unshare(root ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER) != 0)
-        SKIP("no mount namespace is to be had: errno %d", errno);
-    if (!root) {
-        write_file("/proc/self/setgroups", "deny");
-        snprintf(text, sizeof text, "0 %u 1", user);
-        write_file("/proc/self/uid_map", text);
-        snprintf(text, sizeof text, "0 %u 1", group);
-        write_file("/proc/self/gid_map", text);
-    }
-    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount("none", GROUPS, "tmpfs", 0, NULL) != 0)
-        SKIP("nothing may be mounted over the control groups: errno %d", errno);
-}
-
-/* Writes a file of the process's own group of version 2 or, for memory, 1. */
-static void group_write_of(int version, const char *file, const char *value)
-{
-    char text[4096] = "\n", path[4096] = GROUPS, whole[4200];
-    CHECK(proc_read("/proc/self/cgroup", text + 1, sizeof text - 1) > 0);
-    const char *row = strstr(text, version == 2 ? "\n0::" : ":memory:");
-    if (row == NULL)
-        SKIP("no control groups of version %d here", version);
-    if (version == 1) {
-        strcat(path, "/memory");
-        mkdir(path, 0755);
-    }
-    size_t length = strlen(path);
-    row = strchr(row, '/');
-    for (; row != NULL && *row != '\n' && *row != 0; row++) {
-        if (*row == '/' && path[length - 1] != '/')
-            mkdir(path, 0755);
-        path[length++] = *row;
-        path[length] = 0;
-    }
-    mkdir(path, 0755);
-    snprintf(whole, sizeof whole, "%s/%s", path, file);
-    write_file(whole, value);
-}
-
-static void group_write(const char *file, const char *value)
-{
-    group_write_of(2, file, value);
+    own_group_write_of(2, file, value);
 }
 
 static void quota(uint64_t seed, const char *value, bool is_enough)
@@ -314,7 +259,7 @@ static void quota(uint64_t seed, const char *value, bool is_enough)
     if (!can_have_one())
         SKIP("one cpu");
     own_groups();
-    group_write("cpu.max", value);
+    own_group_write("cpu.max", value);
     if (is_enough) {
         manager_start(&rng);
     } else {
@@ -349,12 +294,12 @@ static void quota_changes(uint64_t seed)
     if (!can_have_one())
         SKIP("one cpu");
     own_groups();
-    group_write("cpu.max", "max 100000\n");
+    own_group_write("cpu.max", "max 100000\n");
     manager_start(&rng);
-    group_write("cpu.max", "100000 100000\n");
+    own_group_write("cpu.max", "100000 100000\n");
     expect_manager(&rng, false);
     uses_the_heap(&rng);
-    group_write("cpu.max", "250000 100000\n");
+    own_group_write("cpu.max", "250000 100000\n");
     expect_manager(&rng, true);
 }
 
@@ -369,7 +314,7 @@ static void real_quota_changes(uint64_t seed)
         SKIP("one cpu");
     if (manager_try(&rng) == 0)
         SKIP("no manager is wanted here (a quota?)");
-    snprintf(directory, sizeof directory, GROUPS "/cpu/sutler-test-%d", getpid());
+    snprintf(directory, sizeof directory, CGROUPS "/cpu/sutler-test-%d", getpid());
     if (mkdir(directory, 0755) != 0)
         SKIP("no cpu group can be made here: errno %d", errno);
     pid_t child = fork(); /* the group is to be removed whatever happens */
@@ -400,9 +345,9 @@ static size_t provided_under(uint64_t seed, int version, const char *limit)
 {
     struct rng rng = {seed};
     own_groups();
-    group_write_of(version, version == 2 ? "memory.max" : "memory.limit_in_bytes", limit);
-    group_write_of(version, version == 2 ? "memory.current" : "memory.usage_in_bytes", "251658240\n");
-    group_write_of(version, "memory.stat", version == 2 ? "anon 251658240\ninactive_file 0\n" : "total_inactive_file 0\n");
+    own_group_write_of(version, version == 2 ? "memory.max" : "memory.limit_in_bytes", limit);
+    own_group_write_of(version, version == 2 ? "memory.current" : "memory.usage_in_bytes", "251658240\n");
+    own_group_write_of(version, "memory.stat", version == 2 ? "anon 251658240\ninactive_file 0\n" : "total_inactive_file 0\n");
     manager_start(&rng);
     hoard_grow(&rng, 150 * MIB);
     sleep_us(20000);

@@ -80,6 +80,21 @@ def test_a_running_process_is_read() -> None:
     assert process.returncode == 0
 
 
+def test_files_opened_are_told_by_the_minute(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rich.console import Console
+
+    rate = live.per_minute(os.getpid(), {"file_opens": 1000})
+    assert rate is not None and 0 < rate
+    assert live.per_minute(2**22 + 1, {"file_opens": 1}) is None and live.per_minute(os.getpid(), {}) is None
+    file = tmp_path / "page"
+    file.write_bytes(page(2, "live_bytes file_opens ", [77, 1000]))
+    monkeypatch.setattr(live, "find", lambda pid: file)
+    assert live.stats(Console(), os.getpid(), False, 0) == 0
+    assert "file opens a minute" in capsys.readouterr().out
+
+
 def test_json_is_json(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from rich.console import Console
 

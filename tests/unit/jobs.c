@@ -7,6 +7,7 @@
 #include "heap/large.h"
 #include "heap/reserve.h"
 #include "heap/span.h"
+#include "manager/headroom.h"
 #include "manager/report.h"
 #include "options/options.h"
 #include "unit.h"
@@ -166,21 +167,37 @@ static void what_leaves_is_unmapped_on_demand(uint64_t now)
     run_until(now + 1, now + 100 * MS);
 }
 
-size_t __wrap_os_memory_headroom(void);
+size_t __wrap_os_machine_headroom(void);
+size_t __wrap_os_groups_headroom(void);
 unsigned __wrap_os_memory_stall_percent(void);
 
-static size_t headroom = SIZE_MAX;
-static unsigned headroom_looks;
+static size_t headroom = SIZE_MAX, groups_headroom = SIZE_MAX;
+static unsigned headroom_looks, groups_looks, stall_looks;
 
-size_t __wrap_os_memory_headroom(void)
+size_t __wrap_os_machine_headroom(void)
 {
     headroom_looks++;
     return headroom;
 }
 
+size_t __wrap_os_groups_headroom(void)
+{
+    groups_looks++;
+    return groups_headroom;
+}
+
 unsigned __wrap_os_memory_stall_percent(void)
 {
+    stall_looks++;
     return 0;
+}
+
+/* What was seen before no longer holds. */
+static void headroom_is(size_t bytes)
+{
+    headroom = bytes;
+    headroom_use(SIZE_MAX / 2);
+    provision_start();
 }
 
 /* Near a limit nothing is made ready, and what is free goes back at the first look. */
@@ -191,7 +208,7 @@ static void short_memory_is_given_back_at_once(uint64_t now)
     jobs_rouse(job_on_demand, now);
     run_until(now, now + 20 * MS);
     EXPECT(reserve_counts().reserve_bytes > 0);
-    headroom = 1 << 20;
+    headroom_is(1 << 20);
     jobs_rouse(job_on_clock, now);
     run_until(now, now + 500 * MS + 1);
     EXPECT_EQ(reserve_counts().reserve_bytes, 0);
@@ -262,16 +279,16 @@ static void the_system_is_not_asked_for_each_piece(uint64_t now)
 {
     unsigned before = taken_count;
     now = grown_large(now);
+    headroom_is(SIZE_MAX);
     headroom_looks = busy_looks = 0;
     EXPECT(provided_on_demand(now) >= 2 * RESERVE_PIECE_MAX);
     grow(100);
     jobs_rouse(job_on_demand, now + 20 * MS); /* by a clock of its own, less than a millisecond later */
     run_until(now + 20 * MS, now + 40 * MS);
-    EXPECT_EQ(headroom_looks, 1);
+    EXPECT_EQ(headroom_looks, 0); /* it was looked at before, and there is as much as could be */
     EXPECT_EQ(busy_looks, 1);
-    headroom = MEMORY_HEADROOM_MIN + 16 * 3 * RESERVE_PIECE_MAX; /* a part of it: three pieces */
+    headroom_is(MEMORY_HEADROOM_MIN + 16 * 3 * RESERVE_PIECE_MAX); /* a part of it: three pieces */
     headroom_looks = 0;
-    clock_ns += 40 * MS; /* what was granted before is over */
     EXPECT_EQ(provided_on_demand(now + 100 * MS), 4 * RESERVE_PIECE_MAX);
     EXPECT_EQ(headroom_looks, 2);
     headroom = SIZE_MAX;
@@ -351,6 +368,7 @@ static void who_has_no_processor_to_spare_is_left_alone(uint64_t now)
     unsigned before = taken_count;
     EXPECT(provided_on_demand(now) > 0);
     busy = true;
+    clock_ns += 10000 * MS; /* one was to spare lately, so it is not looked for at once */
     EXPECT(provided_on_demand(now + 100 * MS) > 0);
     EXPECT_EQ(provided_on_demand(now + 200 * MS), 0);
     EXPECT_EQ(provided_on_demand(now + 300 * MS), 0);
@@ -386,6 +404,37 @@ static void while_the_heap_changes_all_jobs_look(uint64_t now)
     report_close();
 }
 
+/* A program that grows for a minute, far away from limits: a few files each minute, and of those of the groups one. */
+static void away_from_limits_hardly_a_file_is_read(uint64_t now)
+{
+    const uint64_t end_ns = (headroom_is((size_t)64 << 30), clock_ns) + 60000 * MS;
+    unsigned before = taken_count;
+    headroom_looks = groups_looks = stall_looks = busy_looks = 0;
+    for (; clock_ns < end_ns; now += 100 * MS) {
+        span_purge(purge_everything, &(bool){0});
+        grow(100);
+        clock_ns += 70 * MS;
+        jobs_rouse(job_on_demand, now);
+        jobs_rouse(job_on_clock, now);
+        run_until(now, now + 501 * MS);
+        shrink_to(before);
+    }
+    unit_say("%u looks at the machine, %u at groups, %u at pressure, %u at processors in a minute\n", headroom_looks,
+             groups_looks, stall_looks, busy_looks);
+    EXPECT(headroom_looks > 0 && headroom_looks <= 10 && groups_looks <= 2 && stall_looks == 0 && busy_looks <= 25);
+    /* Where a group has a limit it is looked at each time; near one, pressure too. */
+    groups_headroom = MEMORY_HEADROOM_MIN * 2;
+    clock_ns += 61000 * MS;
+    groups_looks = 0;
+    for (int i = 0; i < 10; i++, now += 1000 * MS) {
+        clock_ns += 11000 * MS;
+        jobs_rouse(job_on_clock, now);
+        run_until(now, now + 501 * MS);
+    }
+    EXPECT(groups_looks >= 10 && stall_looks > 0);
+    groups_headroom = headroom = SIZE_MAX;
+}
+
 int main(void)
 {
     unit_print_mode();
@@ -404,5 +453,6 @@ int main(void)
     who_regrows_in_time_keeps_its_pages(60000 * MS);
     before_it_sleeps_it_gives_all_back(90000 * MS);
     what_leaves_is_unmapped_on_demand(140000 * MS);
+    away_from_limits_hardly_a_file_is_read(200000 * MS);
     return 0;
 }

@@ -67,6 +67,16 @@ def read(path: Path) -> Live:
     raise ToolError("the page of statistics never held still")
 
 
+def per_minute(pid: int, figures: Dict[str, int]) -> Optional[float]:
+    """How many files the library has opened a minute since the process began; None if that is not known."""
+    try:
+        started = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
+    except (OSError, IndexError, ValueError):
+        return None
+    minutes = (time.clock_gettime(time.CLOCK_BOOTTIME) - started / os.sysconf("SC_CLK_TCK")) / 60
+    return figures["file_opens"] / minutes if minutes > 0 and "file_opens" in figures else None
+
+
 def _text(name: str, value: int) -> str:
     if not name.endswith("_bytes"):
         return f"{value:,}"
@@ -98,6 +108,9 @@ def stats(console: Console, pid: int, as_json: bool, watch: float) -> int:
             table.add_column(justify="right")
             for name, value in live.figures.items():
                 table.add_row(name, _text(name, value))
+            opens = per_minute(pid, live.figures)
+            if opens is not None:
+                table.add_row("file opens a minute", f"{opens:.1f}")
             console.print(table)
         if watch <= 0:
             return 0

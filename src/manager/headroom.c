@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A look at what is left reads up to twenty files, and takes as long as clearing a huge page or two.  So what was seen
+ * holds for a while: until the process itself has taken a sixteenth of it, or others could have.  They take what they
+ * like, and are given credit for a gigabyte in ten seconds; should one be faster, what is at stake is the reserve, 8 MiB
+ * at most.  Limits are set once, mostly: where no group had one, all are looked at again after a minute only, and until
+ * then just the machine is.  Away from limits that is one file in ten seconds.
+ */
+#include "manager/headroom.h"
+
+#include "base/bits.h"
+#include "heap/large.h"
+#include "heap/span.h"
+#include "os/os.h"
+
+#define PART                16u
+#define NS_PER_TAKEN_BYTE   10u
+#define LOOK_NS_MAX         10000000000ull
+#define GROUPS_LOOK_NS      60000000000ull
+/* Freed mappings may be kept in a quarter of what is left, and for as long as the groups are taken to have no limit. */
+#define ALLOWED_PART        4u
+
+static size_t seen_bytes, in_use_then;
+static size_t used_bytes; /* made ready since */
+static uint64_t holds_until_ns, groups_until_ns;
+static bool is_limited; /* some group has a limit */
+
+static size_t in_use_bytes(void)
+{
+    return span_in_use_bytes() + mapping_in_use_bytes();
+}
+
+static size_t spare_bytes(void)
+{
+    return seen_bytes - min_size(seen_bytes, MEMORY_HEADROOM_MIN);
+}
+
+static void look(uint64_t now_ns)
+{
+    seen_bytes = os_machine_headroom();
+    if (is_limited || now_ns >= groups_until_ns) {
+        size_t left = os_groups_headroom();
+        is_limited = left != SIZE_MAX;
+        seen_bytes = min_size(seen_bytes, left);
+        groups_until_ns = now_ns + GROUPS_LOOK_NS;
+    }
+    used_bytes = 0;
+    in_use_then = in_use_bytes();
+    holds_until_ns = now_ns + min_size(spare_bytes(), LOOK_NS_MAX / NS_PER_TAKEN_BYTE) * NS_PER_TAKEN_BYTE;
+    bool is_known = !is_limited && seen_bytes != SIZE_MAX;
+    mapping_allow(is_known ? seen_bytes / ALLOWED_PART : 0, groups_until_ns);
+}
+
+static bool holds(uint64_t now_ns)
+{
+    size_t in_use = in_use_bytes(), taken = used_bytes + in_use - min_size(in_use, in_use_then);
+    return now_ns < holds_until_ns && taken < spare_bytes() / PART;
+}
+
+size_t headroom_bytes(uint64_t now_ns)
+{
+    if (!holds(now_ns))
+        look(now_ns);
+    return seen_bytes;
+}
+
+void headroom_use(size_t bytes)
+{
+    used_bytes += bytes;
+}
