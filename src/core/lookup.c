@@ -100,7 +100,7 @@ struct block block_find(const void *p)
 
 static void finish(struct line *line)
 {
-    line_flush(line, 2);
+    line_tell(line);
     if (option_get(option_on_error) == on_error_abort)
         abort();
 }

@@ -48,7 +48,7 @@ void summary_write(int fd, bool json)
 }
 
 /* Programs that check their output at exit (coreutils) close standard error before destructors run: the report has a
- * descriptor of its own. */
+ * descriptor of its own.  Some close that as well, with all others, and open files: then there is no report. */
 static int report_fd = 2;
 
 static __attribute__((constructor(102))) void keep_standard_error(void)
@@ -60,6 +60,7 @@ static __attribute__((constructor(102))) void keep_standard_error(void)
 static __attribute__((destructor)) void report_at_exit(void)
 {
     unsigned choice = option_get(option_stats);
-    if (choice != stats_off)
-        summary_write(report_fd, choice == stats_json);
+    int fd = choice != stats_off ? os_standard_error(report_fd) : -1;
+    if (fd >= 0)
+        summary_write(fd, choice == stats_json);
 }

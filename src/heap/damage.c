@@ -16,7 +16,7 @@ void damage_report(const char *function, const struct superblock *s, const char 
     line_text(&line, " (");
     line_text(&line, reason);
     line_text(&line, ")\n");
-    line_flush(&line, 2);
+    line_tell(&line);
     if (option_get(option_on_error) == on_error_abort)
         abort();
 }

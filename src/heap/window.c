@@ -112,10 +112,12 @@ static bool leave_gap(void)
 
 bool window_start(void)
 {
-    /* Bases between 40 and 72 TiB of a 128 TiB address space, 1 GiB apart.  Machines with less get smaller ones. */
+    /* Bases between 40 and 72 TiB of a 128 TiB address space, 1 GiB apart.  Machines with less get smaller ones.  Who asked
+     * for addresses that are always the same gets the first. */
     for (unsigned shift = 30; shift > 21; shift -= 2)
         for (unsigned attempt = 0; attempt < 4; attempt++) {
-            uintptr_t base = (uintptr_t)(0xa000 + (os_random() & 0x7fff)) << shift;
+            uint32_t pick = os_is_randomized() ? os_random() & 0x7fff : attempt << 12;
+            uintptr_t base = (uintptr_t)(0xa000 + pick) << shift;
             hot.window_base = base;
             hot.descriptors = (struct superblock *)(base - (WINDOW_SLICES_MAX << DESCRIPTOR_SHIFT >> (30 - shift)));
             limit = WINDOW_SLICES_MAX >> (30 - shift);

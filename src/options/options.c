@@ -100,7 +100,7 @@ static void warn(const char *entry, size_t name_length, const char *choices)
         line_choices(&line, choices);
         line_text(&line, "); ignored\n");
     }
-    line_flush(&line, 2);
+    line_tell(&line);
 }
 
 /* No mistakes, and none of ours: those of the engines (engines/), which may have us as the library below them, of the tool

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Own reader of the environment: getenv may be interposed, and the first malloc can come before libc has set environ
- * (then /proc/self/environ is read into a buffer on the stack; variables cut by its end are ignored).
+ * Own reader of the environment: getenv may be interposed, and the first malloc can come before libc has set environ.
+ * Then /proc/self/environ is read, in pieces: Kubernetes has environments of hundreds of kilobytes.
  */
 #include <fcntl.h>
 #include <sys/auxv.h>
@@ -19,20 +19,54 @@ static bool begins_with(const char *text, const char *prefix)
     return true;
 }
 
-static void each_from_proc(const char *prefix, void (*visit)(const char *entry))
+/* One longer than this is none of ours. */
+#define ENTRY_BYTES_MAX 4096
+
+/* A piece of the environment, behind what the last one left over of an entry. */
+struct piece {
+    char text[4 * ENTRY_BYTES_MAX];
+    size_t used;
+    bool skips; /* up to the next end of an entry: its beginning did not fit */
+};
+
+static void move_down(char *text, size_t from, size_t bytes)
 {
-    char text[16384];
-    long fd = os_open("/proc/self/environ");
-    if (sys_failed(fd))
-        return;
-    long n = sys_call(SYS_read, fd, (long)text, sizeof text, 0, 0, 0);
-    sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-    for (long i = 0, start = 0; i < n; i++)
-        if (text[i] == '\0') {
-            if (begins_with(text + start, prefix))
-                visit(text + start);
+    for (size_t i = 0; i < bytes; i++)
+        text[i] = text[from + i];
+}
+
+/* Visits the whole entries and keeps the rest. */
+static void visit_whole(struct piece *p, const char *prefix, void (*visit)(const char *entry))
+{
+    size_t start = 0;
+    for (size_t i = 0; i < p->used; i++)
+        if (p->text[i] == '\0') {
+            if (!p->skips && begins_with(p->text + start, prefix))
+                visit(p->text + start);
+            p->skips = false;
             start = i + 1;
         }
+    p->used -= start;
+    if (p->used > ENTRY_BYTES_MAX)
+        p->skips = true;
+    if (p->skips)
+        p->used = 0;
+    move_down(p->text, start, p->used);
+}
+
+static void each_from_proc(const char *prefix, void (*visit)(const char *entry))
+{
+    struct piece p;
+    p.used = 0;
+    p.skips = false;
+    long fd = os_open("/proc/self/environ"), n;
+    if (sys_failed(fd))
+        return;
+    while ((n = sys_call(SYS_read, fd, (long)(p.text + p.used), (long)(sizeof p.text - p.used), 0, 0, 0)) > 0) {
+        p.used += (size_t)n;
+        visit_whole(&p, prefix, visit);
+    }
+    sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
 void os_env_each(const char *prefix, void (*visit)(const char *entry))
@@ -46,11 +80,4 @@ void os_env_each(const char *prefix, void (*visit)(const char *entry))
     for (char **entry = environ; *entry != NULL; entry++)
         if (begins_with(*entry, prefix))
             visit(*entry);
-}
-
-int os_keep_fd(int fd)
-{
-    const int high = 500;
-    long kept = sys_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, high, 0, 0, 0);
-    return sys_failed(kept) ? fd : (int)kept;
 }

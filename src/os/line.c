@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "os/line.h"
 
+#include "os/os.h"
 #include "os/syscall.h"
 
 void line_text(struct line *line, const char *text)
@@ -67,6 +68,13 @@ void line_flush(struct line *line, int fd)
     line->used = 0;
 }
 
+void line_tell(struct line *line)
+{
+    if (os_standard_error_is_written())
+        line_flush(line, 2);
+    line->used = 0;
+}
+
 bool text_equal(const char *a, const char *b)
 {
     while (*a != '\0' && *a == *b) {
@@ -94,6 +102,6 @@ _Noreturn void check_failed(const char *what, const char *file, int line)
     line_text(&out, ":");
     line_dec(&out, (uint64_t)line);
     line_text(&out, ")\n");
-    line_flush(&out, 2);
+    line_tell(&out);
     __builtin_trap();
 }

@@ -25,6 +25,8 @@ void line_bytes(struct line *line, uint64_t bytes);
 void line_pad(struct line *line, size_t column);
 /* Writes the line to `fd` and empties it.  errors of write(2) are ignored: there is nobody to tell. */
 void line_flush(struct line *line, int fd);
+/* Writes it to standard error, unless that is something else by now (os_standard_error_is_written), and empties it. */
+void line_tell(struct line *line);
 
 bool text_equal(const char *a, const char *b);
 size_t text_length(const char *text);

@@ -14,7 +14,7 @@
 /* Bytes of a page: 4 KiB, 16 KiB or 64 KiB.  Valid after os_init(). */
 extern size_t os_page_bytes;
 
-/* Learns the page size and where the vDSO's functions are.  Idempotent. */
+/* Learns the page size, where the vDSO's functions are, and what standard error is.  Idempotent. */
 void os_init(void);
 void os_vdso_init(void); /* its second part */
 
@@ -182,8 +182,20 @@ bool os_rseq_fence(void);
 /* A duplicate of `fd`, closed on exec, with a number programs do not use; `fd` itself if there can be none. */
 int os_keep_fd(int fd);
 
+/* At the start. */
+void os_note_standard_error(void);
+/* Standard error, or `kept`, a duplicate of it (or itself), if its number still stands for what it did at the start; else
+ * -1: the program has closed it, and the number may be that of a file of its own. */
+int os_standard_error(int kept);
+/* The same, but also where the program has put something else there to be written to: its standard output, or a file it
+ * appends to. */
+bool os_standard_error_is_written(void);
+
 /* Nanoseconds of a monotonic clock with the resolution of the timer tick or better.  [signal] */
 uint64_t os_now_ns(void);
+
+/* False if the process was started with its addresses where they always are (setarch -R, a debugger's default). */
+bool os_is_randomized(void);
 
 /* Thirty-two random bits or, where the system has none yet, a hash of the clock and the stack address. */
 uint32_t os_random(void);

@@ -14,6 +14,15 @@
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
+#ifndef F_ADD_SEALS
+#define F_ADD_SEALS 1033
+#define F_SEAL_SEAL 1
+#define F_SEAL_SHRINK 2
+#define F_SEAL_GROW 4
+#endif
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 16
+#endif
 #ifndef MADV_FREE
 #define MADV_FREE 8
 #endif
@@ -35,6 +44,21 @@ void os_init(void)
     if (is_power_of_two(page))
         os_page_bytes = page;
     os_vdso_init();
+    os_note_standard_error();
+}
+
+/* The system lays the file name the program was started by, and a word of zeros behind it, at the very end of the stack,
+ * and that at the end of the address space, less a page on some machines; or, at random, up to gigabytes below.  To see it
+ * costs no system call. */
+bool os_is_randomized(void)
+{
+    const char *at = (const char *)getauxval(AT_EXECFN);
+    if (at == NULL)
+        return true;
+    while (*at++ != '\0')
+        continue;
+    uintptr_t end = (uintptr_t)at + sizeof(void *), space = (uintptr_t)1 << (top_bit(end - 1) + 1);
+    return end != space && end != space - os_page_bytes;
 }
 
 static long map(void *hint, size_t size, int flags)
@@ -142,9 +166,18 @@ bool os_keep_from_children(void *address, size_t size, bool keep)
     return !sys_failed(sys_call(SYS_madvise, (long)address, (long)size, advice, 0, 0, 0));
 }
 
+/* A reader who may open it must neither cut it short, which would end all who have it mapped by SIGBUS, nor write.  Not
+ * being able to write is newer (Linux 5.1), and comes after our own mapping. */
+static void seal(long fd)
+{
+    const long size_stays = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    if (sys_failed(sys_call(SYS_fcntl, fd, F_ADD_SEALS, size_stays | F_SEAL_FUTURE_WRITE, 0, 0, 0)))
+        sys_call(SYS_fcntl, fd, F_ADD_SEALS, size_stays, 0, 0, 0);
+}
+
 void *os_shared_page(const char *name, size_t size)
 {
-    long fd = sys_call(SYS_memfd_create, (long)name, MFD_CLOEXEC, 0, 0, 0, 0);
+    long fd = sys_call(SYS_memfd_create, (long)name, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0, 0, 0);
     if (sys_failed(fd))
         return NULL;
     size = align_up(size, os_page_bytes);
@@ -155,6 +188,7 @@ void *os_shared_page(const char *name, size_t size)
         sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
         return NULL;
     }
+    seal(fd);
     os_keep_from_children((void *)at, size, true);
     return (void *)at;
 }

@@ -9,6 +9,7 @@
  *             through a whole write, and after every instruction the reader looks: with an even sequence it must find what
  *             was there before or what is there afterwards, and it must have found the odd one.
  *   forked    a child has neither the mapping nor the descriptor, and a page of its own once it has a manager.
+ *   sealed    a reader who may open the file can neither cut it short (whoever has it mapped would end by SIGBUS) nor write.
  *   restarted managers that come and go leave no mapping and no descriptor behind.
  */
 #include "watch.h"
@@ -280,6 +281,24 @@ static void forked(uint64_t seed)
     CHECK(own_mappings(&all) == 1);
 }
 
+static void sealed(uint64_t seed)
+{
+    char path[96], byte = 1;
+    program_start(seed);
+    const struct sutler_page *page = page_map(program, program_manager);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/fd/%d", (int)program, (int)program_manager,
+             page_fd(program, program_manager));
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd >= 0) {
+        CHECK_MSG(ftruncate(fd, 0) != 0, "a reader has cut the page off");
+        CHECK_MSG(pwrite(fd, &byte, 1, 0) != 1, "a reader has written to the page");
+        CHECK_MSG(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED, "a reader may write to it");
+        close(fd);
+    }
+    CHECK(memcmp(page->magic, SUTLER_PAGE_MAGIC, sizeof SUTLER_PAGE_MAGIC) == 0);
+    program_end();
+}
+
 static void restarted(uint64_t seed)
 {
     struct rng rng = {seed};
@@ -310,6 +329,7 @@ int main(int argc, char **argv)
         {"racing", racing},
         {"stepped", stepped},
         {"forked", forked},
+        {"sealed", sealed},
         {"restarted", restarted},
     };
     return cases_run(argc, argv, cases, sizeof cases / sizeof cases[0]);
