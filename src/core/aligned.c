@@ -65,3 +65,9 @@ EXPORT void *pvalloc(size_t size)
     }
     return take_aligned(os_page_bytes, rounded);
 }
+
+/* glibc's other names, under which some find the system's malloc past one of their own: blocks of these end in our free. */
+ALSO(__libc_memalign, memalign)
+ALSO(__libc_valloc, valloc)
+ALSO(__libc_pvalloc, pvalloc)
+ALSO(__posix_memalign, posix_memalign)

@@ -118,6 +118,11 @@ static inline bool block_fits(size_t bytes, size_t size)
     return size <= bytes && (size >= bytes / 2 || bytes <= 64);
 }
 
+/* The function of this file is exported under another name as well.  (An alias would have to repeat all attributes that
+ * libc's headers give the first.) */
+#define ALSO(name, function)                                                                                           \
+    __asm__(".globl " #name "\n\t.type " #name ", %function\n\t.set " #name ", " #function);
+
 /* As malloc and free, callable from C as direct calls. */
 void *sutler_malloc(size_t size);
 void sutler_free(void *p);

@@ -41,10 +41,12 @@ void sutler_free(void *p)
 }
 
 EXPORT void *malloc(size_t size) __attribute__((alias("sutler_malloc")));
+EXPORT void *__libc_malloc(size_t size) __attribute__((alias("sutler_malloc")));
 
 #define ALSO_FREE(name) EXPORT void name(void *p) __attribute__((alias("sutler_free")));
 ALSO_FREE(free)
 ALSO_FREE(cfree)
+ALSO_FREE(__libc_free)
 ALSO_FREE(free_sized)
 ALSO_FREE(free_aligned_sized)
 ALSO_FREE(dallocx)

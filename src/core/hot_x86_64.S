@@ -107,6 +107,8 @@ END_FUNCTION \name
 .endm
 
 MALLOC malloc, malloc_any, malloc_slow
+	EXPORTED __libc_malloc
+	.set	__libc_malloc, malloc
 MALLOC _Znwm, new_any, new_slow
 	EXPORTED _Znam
 	.set	_Znam, _Znwm
@@ -169,7 +171,7 @@ END_FUNCTION free_long
 .irp name, cfree, _ZdlPv, _ZdaPv, _ZdlPvm, _ZdaPvm, _ZdlPvSt11align_val_t, _ZdaPvSt11align_val_t, \
 	_ZdlPvmSt11align_val_t, _ZdaPvmSt11align_val_t, _ZdlPvRKSt9nothrow_t, _ZdaPvRKSt9nothrow_t, \
 	_ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdaPvSt11align_val_tRKSt9nothrow_t, free_sized, free_aligned_sized, \
-	dallocx, sdallocx
+	dallocx, sdallocx, __libc_free
 	EXPORTED \name
 	.set	\name, free
 .endr

@@ -91,3 +91,7 @@ EXPORT void *calloc(size_t count, size_t size)
     void *block = allocate_or_enomem(bytes, BLOCK_ALIGNMENT, &zero);
     return block == NULL || zero ? block : memset(block, 0, bytes);
 }
+
+/* glibc's other names (aligned.c). */
+ALSO(__libc_realloc, realloc)
+ALSO(__libc_calloc, calloc)

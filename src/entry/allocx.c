@@ -4,14 +4,20 @@
  * blocks: redis does since version 8, linked with the system's jemalloc.  dallocx and sdallocx are free (hot_x86_64.S).
  *
  * Of `flags` the low six bits are the logarithm of the alignment, and MALLOCX_ZERO asks for zeros up to the block's
- * real size; which arena or cache a block is to come from says nothing here.  A size of 0, undefined there, is 1.
+ * real size.  Arenas and thread caches are not kept (docs/decisions/0013-no-arenas.md): who names one, other than arena 0
+ * or no cache, is told so once, and gets a block of the heap.  A size of 0, undefined there, is 1.
  */
 #include <malloc.h>
 #include <string.h>
 
 #include "core/core.h"
+#include "os/line.h"
 
 #define MALLOCX_ZERO 0x40
+#define CACHE_SHIFT 8
+#define CACHE_NONE 1u /* what asks for a cache is 2 and more */
+#define ARENA_SHIFT 20
+#define ARENA_0 1u
 
 void *mallocx(size_t size, int flags);
 void *rallocx(void *p, size_t size, int flags);
@@ -19,8 +25,22 @@ size_t xallocx(void *p, size_t size, size_t extra, int flags);
 size_t sallocx(const void *p, int flags);
 size_t nallocx(size_t size, int flags);
 
+static COLD void tell_there_are_none(void)
+{
+    static _Atomic bool is_told;
+    if (is_told)
+        return;
+    is_told = true;
+    struct line line = LINE_EMPTY;
+    line_text(&line, "sutler: mallocx(): arenas and thread caches are not kept; the block comes from the ordinary heap\n");
+    line_tell(&line);
+}
+
 static size_t alignment_of(int flags)
 {
+    unsigned arena = (unsigned)flags >> ARENA_SHIFT, cache = (unsigned)flags >> CACHE_SHIFT & 0xfff;
+    if (unlikely(arena > ARENA_0 || cache > CACHE_NONE))
+        tell_there_are_none();
     return 1ul << (flags & 63);
 }
 

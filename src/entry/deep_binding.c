@@ -19,6 +19,7 @@
 
 #include "base/bits.h"
 #include "base/compiler.h"
+#include "options/options.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -149,7 +150,7 @@ EXPORT void *dlopen(const char *file, int mode)
         find_next_dlopen();
     if (next_dlopen == NULL)
         return NULL;
-    if ((mode & RTLD_DEEPBIND) != 0)
+    if (unlikely((mode & RTLD_DEEPBIND) != 0) && option_get(option_deepbind) == deepbind_on)
         prepare_deep_binding();
     return next_dlopen(file, mode);
 }

@@ -19,6 +19,23 @@ static void add_superblock(struct sutler_stats *stats, const struct superblock *
     stats->free_bytes += (size_t)free_blocks * s->block_bytes;
 }
 
+void snapshot_classes(struct snapshot_class *classes)
+{
+    for (unsigned c = 0; c < CLASS_COUNT; c++)
+        classes[c] = (struct snapshot_class){0};
+    if (hot.descriptors == NULL)
+        return;
+    for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
+        const struct superblock *s = descriptor_of_slice(slice);
+        if (s->kind != slice_superblock)
+            continue;
+        unsigned free_blocks = superblock_free_blocks(s);
+        classes[s->class].free += free_blocks;
+        classes[s->class].live += s->carved > free_blocks ? s->carved - free_blocks : 0;
+        slice += size_class[s->class].slices - 1u;
+    }
+}
+
 void snapshot_take(struct sutler_stats *stats)
 {
     *stats = (struct sutler_stats){.size = sizeof *stats};

@@ -11,4 +11,10 @@
  * allocation. */
 void snapshot_take(struct sutler_stats *stats);
 
+/* Blocks of each size class, in the program's hands and free; `classes` has room for CLASS_COUNT. */
+struct snapshot_class {
+    size_t live, free;
+};
+void snapshot_classes(struct snapshot_class *classes);
+
 #endif

@@ -187,8 +187,8 @@ void os_note_standard_error(void);
 /* Standard error, or `kept`, a duplicate of it (or itself), if its number still stands for what it did at the start; else
  * -1: the program has closed it, and the number may be that of a file of its own. */
 int os_standard_error(int kept);
-/* The same, but also where the program has put something else there to be written to: its standard output, or a file it
- * appends to. */
+/* The same, but also where the program has most likely put something else there to be written to: a terminal or a pipe, its
+ * standard output, or a file it appends to. */
 bool os_standard_error_is_written(void);
 
 /* Nanoseconds of a monotonic clock with the resolution of the timer tick or better.  [signal] */

@@ -12,7 +12,7 @@
 
 struct file {
     uint64_t device, inode, special; /* which device, if it is one */
-    bool is_open;
+    bool is_open, is_stream;
 };
 
 static struct file at_start;
@@ -22,7 +22,7 @@ static struct file file_of(int fd)
     struct stat file;
     if (sys_failed(sys_call(SYS_fstat, fd, (long)&file, 0, 0, 0, 0)))
         return (struct file){0};
-    return (struct file){file.st_dev, file.st_ino, file.st_rdev, true};
+    return (struct file){file.st_dev, file.st_ino, file.st_rdev, true, S_ISFIFO(file.st_mode) || S_ISCHR(file.st_mode)};
 }
 
 static bool is_same(struct file a, struct file b)
@@ -52,7 +52,7 @@ int os_standard_error(int kept)
 bool os_standard_error_is_written(void)
 {
     struct file now = file_of(2);
-    if (is_same(now, at_start) || is_same(now, file_of(1)))
+    if (is_same(now, at_start) || now.is_stream || is_same(now, file_of(1)))
         return true;
     long flags = sys_call(SYS_fcntl, 2, F_GETFL, 0, 0, 0, 0);
     return !sys_failed(flags) && (flags & O_APPEND) != 0;

@@ -51,11 +51,23 @@ static void *load_in_thread(void *start)
     return load(RTLD_NOW | RTLD_DEEPBIND);
 }
 
+/* SUTLER_DEEPBIND=off: as the flag says. */
+static void expect_left_alone(void)
+{
+    struct deep_plugin *plugin = load(RTLD_NOW | RTLD_DEEPBIND);
+    CHECK_MSG(plugin->function[0] != (void *)malloc, "its malloc is the program's");
+    plugin->give(plugin->take(100));
+    free(malloc(100));
+    exit(0);
+}
+
 /* With --between a library stands between ours and libc with a setuid of its own: that name is left alone. */
 int main(int argc, char **argv)
 {
     enum { THREADS = 8, SETUID = 1 };
     test_watchdog(60);
+    if (argc > 1 && strcmp(argv[1], "--off") == 0)
+        expect_left_alone();
     bool is_between = argc > 1 && strcmp(argv[1], "--between") == 0;
     pthread_t threads[THREADS];
     pthread_barrier_t start;

@@ -164,6 +164,13 @@ def test_doctor_knows_a_process_with_the_library(compile_library, good_library: 
         process.wait()
 
 
+def test_doctor_tells_what_happens_to_deep_binding(good_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for value, mark in (("on", "+"), ("off", "-")):
+        monkeypatch.setenv("SUTLER_DEEPBIND", value)
+        found = [item for item in doctor.findings([], str(good_library)) if item.what.startswith("deep binding")]
+        assert [item.mark for item in found] == [mark] and f"deep binding: {value}" == found[0].what
+
+
 def test_doctor_on_nobody() -> None:
     with pytest.raises(ToolError, match="no process"):
         doctor.findings(["999999999"], None)

@@ -14,7 +14,7 @@ import resource
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator, Optional, Sequence
+from typing import Iterator, Mapping, Optional, Sequence
 
 from rich.console import Console
 
@@ -167,6 +167,22 @@ def processors() -> Iterator[Finding]:
             yield Finding("-", f"cgroup {name}: {int(value) >> 20} MiB", "reserves shrink when use comes near it")
 
 
+def deep_binding(settings: Mapping[str, str]) -> Iterator[Finding]:
+    """What happens to libraries loaded with RTLD_DEEPBIND."""
+    if settings.get("SUTLER_DEEPBIND") == "off":
+        yield Finding(
+            "-",
+            "deep binding: off",
+            "libraries loaded with RTLD_DEEPBIND (PHP's extensions) use libc's malloc: a block that changes sides ends the program",
+        )
+    else:
+        yield Finding(
+            "+",
+            "deep binding: on",
+            "libraries loaded with RTLD_DEEPBIND get this malloc like everybody; SUTLER_DEEPBIND=off leaves them libc's",
+        )
+
+
 def environment() -> Iterator[Finding]:
     for name, value in sorted(os.environ.items()):
         if name.startswith("SUTLER_") and name not in libraries.OWN_SETTINGS:
@@ -224,6 +240,7 @@ def process(pid: int) -> Iterator[Finding]:
             if running
             else "it starts only when a program grows or calls often, and stays out of programs it cannot help",
         )
+        yield from deep_binding(settings)
         for key in sorted(settings):
             if key.startswith("SUTLER_"):
                 yield Finding("+", f"{key}={settings[key]}", "in the process's environment")
@@ -280,6 +297,7 @@ def findings(target: Sequence[str], explicit: Optional[str]) -> list[Finding]:
         found += program(target)
     if not (len(target) == 1 and target[0].isdigit()):
         found += library(explicit)
+        found += deep_binding(os.environ)
     for probe in (rseq, membarrier, processors, memory, limits, environment):
         found += probe()
     return found
