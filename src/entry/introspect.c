@@ -2,8 +2,12 @@
  *
  * glibc's questions about the heap, answered for ours, and macOS's about sizes.
  *
- * mallopt: all of glibc's M_ options are accepted and have no effect (1 is returned) because what they tune does not
- * exist here, except M_TRIM_THRESHOLD and the like being hints anyway; unknown ones return 0.
+ * mallopt: what only tunes glibc's malloc is accepted (1) and has no effect, as a hint may; a value that its manual calls
+ * wrong is refused (0), and so is what would have to change what the program sees: M_PERTURB, M_CHECK_ACTION.  The table is in
+ * docs/tuning.md.
+ *
+ * Free memory is counted as such if it was in use before: not address space that was only ever opened.  It is in free
+ * blocks, free spans and kept mappings; the last are no longer "mmapped" to who asks.
  */
 #include <errno.h>
 #include <limits.h>
@@ -12,8 +16,9 @@
 
 #include "core/core.h"
 #include "core/summary.h"
-#include "manager/snapshot.h"
 #include "heap/large.h"
+#include "heap/purge.h"
+#include "manager/snapshot.h"
 #include "os/line.h"
 
 static NOINLINE size_t find_usable_size(const void *p)
@@ -47,22 +52,24 @@ void malloc_stats(void);
 
 EXPORT int malloc_trim(size_t pad)
 {
-    (void)pad;
-    return sutler_purge() > 0;
+    if (!core_ready() || !slow_enter())
+        return 0;
+    size_t bytes = heap_trim(pad);
+    slow_leave();
+    return bytes > 0;
 }
 
 EXPORT int mallopt(int parameter, int value)
 {
-    (void)value;
     switch (parameter) {
 #ifdef M_MXFAST
     case M_MXFAST:
+        return value >= 0 && value <= (int)(80 * sizeof(size_t) / 4);
+    case M_MMAP_THRESHOLD:
+        return value >= 0 && (size_t)value <= 4 * 1024 * 1024 * sizeof(long);
     case M_TRIM_THRESHOLD:
     case M_TOP_PAD:
-    case M_MMAP_THRESHOLD:
     case M_MMAP_MAX:
-    case M_CHECK_ACTION:
-    case M_PERTURB:
     case M_ARENA_TEST:
     case M_ARENA_MAX:
         return 1;
@@ -74,10 +81,20 @@ EXPORT int mallopt(int parameter, int value)
 
 struct summary {
     struct sutler_stats stats;
-    size_t small_bytes; /* arena: what superblocks and spans occupy, without mappings of their own */
-    size_t used_bytes;  /* of that, in the program's hands */
+    size_t used_bytes; /* in the program's hands, without mappings of their own */
+    size_t free_bytes, free_blocks;
     size_t mapping_blocks, mapping_bytes;
 };
+
+static size_t free_block_count(void)
+{
+    struct snapshot_class classes[CLASS_COUNT];
+    size_t count = 0;
+    snapshot_classes(classes);
+    for (unsigned c = 0; c < CLASS_COUNT; c++)
+        count += classes[c].free;
+    return count;
+}
 
 static struct summary summarise(void)
 {
@@ -85,10 +102,11 @@ static struct summary summarise(void)
     snapshot_take(&s.stats);
     struct large_counts large = large_counts();
     s.mapping_bytes = large.mapping_bytes;
-    /* The figures were taken one after the other: a mapping made meanwhile may be in one and not the other. */
-    s.small_bytes = s.stats.mapped_bytes - min_size(s.stats.mapped_bytes, large.mapping_bytes);
-    s.used_bytes = s.stats.live_bytes - min_size(s.stats.live_bytes, large.mapping_bytes);
     s.mapping_blocks = large.mapping_blocks;
+    /* The figures were taken one after the other: a mapping made meanwhile may be in one and not the other. */
+    s.used_bytes = s.stats.live_bytes - min_size(s.stats.live_bytes, large.mapping_bytes);
+    s.free_bytes = s.stats.free_bytes + s.stats.dirty_bytes;
+    s.free_blocks = free_block_count() + (s.stats.dirty_bytes >> SLICE_SHIFT);
     return s;
 }
 
@@ -96,9 +114,9 @@ static struct summary summarise(void)
     struct summary s = summarise();                                                                                    \
     return (struct type)                                                                                               \
     {                                                                                                                  \
-        .arena = number(s.small_bytes), .hblks = number(s.mapping_blocks), .hblkhd = number(s.mapping_bytes),          \
-        .uordblks = number(s.used_bytes), .fordblks = number(s.small_bytes - min_size(s.small_bytes, s.used_bytes)),   \
-        .keepcost = number(s.stats.dirty_bytes),                                                                       \
+        .arena = number(s.used_bytes + s.free_bytes), .ordblks = number(s.free_blocks),                                \
+        .hblks = number(s.mapping_blocks), .hblkhd = number(s.mapping_bytes), .uordblks = number(s.used_bytes),        \
+        .fordblks = number(s.free_bytes), .keepcost = number(s.free_bytes),                                            \
     }
 
 #if SUTLER_HAS_MALLINFO2 /* glibc 2.33 */
@@ -134,16 +152,25 @@ EXPORT int malloc_info(int options, FILE *file)
     if (options != 0)
         return EINVAL;
     struct summary s = summarise();
+    /* What is asked for from outside by these names; "fast" blocks are glibc's own. */
     fprintf(file,
-            "<malloc version=\"sutler-%s\">\n"
+            "<malloc version=\"1\">\n"
             "<heap nr=\"0\">\n"
+            "<sizes>\n"
+            "</sizes>\n"
+            "<total type=\"fast\" count=\"0\" size=\"0\"/>\n"
+            "<total type=\"rest\" count=\"%zu\" size=\"%zu\"/>\n"
+            "<system type=\"current\" size=\"%zu\"/>\n"
+            "<aspace type=\"total\" size=\"%zu\"/>\n"
+            "</heap>\n"
+            "<total type=\"fast\" count=\"0\" size=\"0\"/>\n"
             "<total type=\"rest\" count=\"%zu\" size=\"%zu\"/>\n"
             "<total type=\"mmap\" count=\"%zu\" size=\"%zu\"/>\n"
             "<system type=\"current\" size=\"%zu\"/>\n"
             "<aspace type=\"total\" size=\"%zu\"/>\n"
-            "</heap>\n"
             "</malloc>\n",
-            sutler_version(), s.stats.superblocks, s.stats.free_bytes + s.stats.dirty_bytes, s.mapping_blocks,
-            s.mapping_bytes, s.stats.span_bytes + s.mapping_bytes, s.stats.mapped_bytes);
+            s.free_blocks, s.free_bytes, s.used_bytes + s.free_bytes,
+            s.stats.mapped_bytes - min_size(s.stats.mapped_bytes, s.mapping_bytes), s.free_blocks, s.free_bytes,
+            s.mapping_blocks, s.mapping_bytes, s.used_bytes + s.free_bytes + s.mapping_bytes, s.stats.mapped_bytes);
     return ferror(file) ? -1 : 0;
 }

@@ -50,6 +50,8 @@ size_t mapping_unmap_leaving(void);
 /* Returns cached mappings to the system, bytes given back: all, or those cached since before the last call (*changed,
  * unless NULL, is set if there are others).  In a pass. */
 size_t mapping_purge(bool all, bool *changed);
+/* All but so many bytes of them. */
+size_t mapping_trim(size_t keep);
 
 struct large_counts {
     size_t blocks, bytes;                 /* all large blocks */

@@ -144,6 +144,19 @@ size_t mapping_purge(bool all, bool *changed)
     return mapping_unmap_leaving();
 }
 
+size_t mapping_trim(size_t keep)
+{
+    lock_take(&mapping_lock);
+    size_t left = cached_bytes;
+    for (struct kept *k = cache; k < cache + CACHE_MAX; k++)
+        if (k->mapping.address != 0 && left >= keep + k->mapping.bytes) {
+            k->leaves = true;
+            left -= k->mapping.bytes;
+        }
+    lock_release(&mapping_lock);
+    return mapping_unmap_leaving();
+}
+
 size_t mapping_cache_bytes(void)
 {
     return cached_bytes;

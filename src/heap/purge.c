@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/purge.h"
 
+#include "base/bits.h"
 #include "heap/demand.h"
 #include "heap/give_back.h"
 #include "heap/heap.h"
@@ -26,6 +27,11 @@ struct batch {
 
 /* ---- which ---- */
 
+/* For one pass over everything, under the purge lock: what of the superblocks' free blocks may go, and what of the free spans
+ * is to stay. */
+static size_t superblocks_most = SIZE_MAX;
+size_t purge_spans_keep;
+
 /* What the lists look like, in 14 bits. */
 static uint16_t look_of(const struct superblock *s)
 {
@@ -39,6 +45,19 @@ static void note_look(struct superblock *s, uint16_t look, bool is_purged)
     s->seen = (uint16_t)((s->seen & SEEN_SPLIT) | look | (is_purged ? SEEN_PURGED : 0));
 }
 
+/* A program that calls malloc_trim again and again pays for what has changed: a wholly free page takes as many bytes in free
+ * blocks, and what looks as it did when it was purged has none. */
+static bool may_have_free_pages(const struct superblock *s, unsigned free_blocks)
+{
+    size_t bytes = (size_t)free_blocks * s->block_bytes;
+    bool is_as_purged = (s->seen & SEEN_PURGED) != 0 && (s->seen & ~SEEN_FLAGS) == look_of(s);
+    bool is_empty = free_blocks == s->carved;
+    if (bytes > superblocks_most || (!is_empty && (is_as_purged || bytes < superblock_unit_bytes(s))))
+        return false;
+    superblocks_most -= bytes;
+    return true;
+}
+
 /* Worth taking offline now?  Reads a descriptor that may be changing; the answer only costs time if it is wrong. */
 static bool is_wanted(struct superblock *s, enum purge_what what, bool *changed)
 {
@@ -46,7 +65,7 @@ static bool is_wanted(struct superblock *s, enum purge_what what, bool *changed)
     if (free_blocks == 0)
         return false;
     if (what == purge_everything)
-        return true;
+        return may_have_free_pages(s, free_blocks);
     if (free_blocks * 4 < s->carved && (what != purge_leftover || s->block_bytes * 2u < os_page_bytes))
         return false;
     uint16_t look = look_of(s);
@@ -214,6 +233,38 @@ size_t heap_purge(enum purge_what what, bool *changed)
     size_t bytes = purge_superblocks(what, changed);
     if (purge_goes_on(what))
         bytes += span_purge(what, changed) + mapping_purge(what == purge_everything, changed);
+    pass_end();
+    return bytes;
+}
+
+static size_t free_in_superblocks(void)
+{
+    size_t bytes = 0;
+    for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
+        const struct superblock *s = descriptor_of_slice(slice);
+        if (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE) == slice_superblock)
+            bytes += (size_t)superblock_free_blocks(s) * s->block_bytes;
+    }
+    return bytes;
+}
+
+/* What is kept is free spans, which serve any size; only where they are less, mappings and superblocks' free blocks too. */
+size_t heap_trim(size_t pad)
+{
+    bool ignored = false;
+    large_give_deferred();
+    pass_begin();
+    size_t spans = span_counts().dirty_bytes, whole = spans + large_counts().cached_bytes;
+    if (whole < pad) {
+        size_t free_bytes = free_in_superblocks();
+        superblocks_most = free_bytes - min_size(free_bytes, pad - whole);
+    }
+    purge_spans_keep = pad;
+    size_t bytes = purge_superblocks(purge_everything, &ignored);
+    bytes += span_purge(purge_everything, &ignored);
+    bytes += mapping_trim(pad - min_size(pad, spans));
+    superblocks_most = SIZE_MAX;
+    purge_spans_keep = 0;
     pass_end();
     return bytes;
 }

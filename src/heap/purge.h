@@ -21,6 +21,11 @@ enum purge_what {
  * whether anything is likely to be found by another pass.  Call with no lock held, one at a time (pass.h). */
 size_t heap_purge(enum purge_what what, bool *changed);
 
+/* malloc_trim: everything but `pad` bytes of free memory; bytes given back.  As heap_purge. */
+size_t heap_trim(size_t pad);
+/* Of what span_purge may give back, so much stays; in a pass. */
+extern size_t purge_spans_keep;
+
 /* Between two batches: a pass on the manager's clock ends early if the manager is to leave. */
 bool purge_goes_on(enum purge_what what);
 

@@ -23,7 +23,7 @@ struct span {
 
 struct batch {
     unsigned count;
-    size_t slices;
+    size_t slices, most;
     struct span span[BATCH];
 };
 
@@ -45,7 +45,7 @@ static void take_out(struct batch *b, uint32_t first)
     uint32_t bare = 0;
     while (slices_with(first + bare, 1, FLAGS_RESIDENT) == 0)
         bare++;
-    size_t slices = min_size(have - bare, BATCH_SLICES - b->slices), rest = have - bare - slices;
+    size_t slices = min_size(have - bare, b->most - b->slices), rest = have - bare - slices;
     arena_remove(first);
     if (bare > 0)
         arena_insert(first, bare, true);
@@ -75,7 +75,7 @@ static void gather(struct batch *b, const struct arena *a, enum purge_what what)
             next = descriptor_of_slice(at)->next;
             if (!is_wanted(at, what))
                 continue;
-            if (b->count == BATCH || b->slices == BATCH_SLICES)
+            if (b->count == BATCH || b->slices >= b->most)
                 return;
             take_out(b, at);
         }
@@ -161,12 +161,14 @@ size_t span_purge(enum purge_what what, bool *changed)
 {
     struct reserve_counts reserve = reserve_counts();
     /* No more than there is now: other threads may go on freeing as fast as this one gives back. */
-    size_t purged = 0, most = span_counts().dirty_bytes + reserve.reserve_bytes;
+    size_t purged = 0, dirty = span_counts().dirty_bytes, most = dirty + reserve.reserve_bytes;
+    if (purge_spans_keep > 0)
+        most = dirty - min_size(dirty, purge_spans_keep);
     bool refused = false;
     struct batch b;
     do {
         pass_yield();
-        b = (struct batch){0};
+        b = (struct batch){.most = min_size(BATCH_SLICES, (most - purged) >> SLICE_SHIFT)};
         lock_take(&span_lock);
         for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
             gather(&b, &arena[i], what);

@@ -187,12 +187,42 @@ static void trim_gives_memory_back(void)
     CHECK_MSG(malloc_trim(0) == 0 || !test_is_sutler(), "a second malloc_trim in a row finds memory again");
 }
 
+/* What mallinfo(3) says of each; free memory is memory, not address space nobody has touched. */
+static void free_memory_is_memory(void)
+{
+    malloc_trim(0);
+    size_t resident = proc_resident_bytes();
+    void *few[] = {malloc(200 * KIB), malloc(1500 * KIB), malloc(60 * KIB), malloc(7000)};
+    struct mallinfo2 now = mallinfo2();
+    CHECK_MSG(now.fordblks <= resident, "%zu bytes free of %zu resident", now.fordblks, resident);
+    for (int i = 0; i < 4; i++)
+        free(few[i]);
+    fill();
+    struct mallinfo2 full = mallinfo2();
+    for (int i = 0; i < COUNT; i += 2)
+        free(blocks[i]);
+    struct mallinfo2 half = mallinfo2();
+    for (int i = 1; i < COUNT; i += 2)
+        free(blocks[i]);
+    const size_t freed = (size_t)COUNT / 2;
+    CHECK(half.arena == half.uordblks + half.fordblks && full.arena == full.uordblks + full.fordblks);
+    CHECK_MSG(half.ordblks >= full.ordblks + freed && half.ordblks <= full.ordblks + freed * 5 / 4,
+              "%zu free blocks became %zu", full.ordblks, half.ordblks);
+    CHECK(half.fordblks >= full.fordblks + freed * SIZE && half.keepcost >= freed * SIZE && half.keepcost <= half.fordblks);
+    CHECK(half.smblks == 0 && half.fsmblks == 0 && half.usmblks == 0);
+}
+
 static void options_are_answered(void)
 {
     /* Accepted: the well-known ones a program may set; refused: what nobody knows. */
     CHECK(mallopt(M_TRIM_THRESHOLD, 128 * 1024) == 1);
     CHECK(mallopt(M_MMAP_THRESHOLD, 128 * 1024) == 1);
     CHECK(mallopt(M_ARENA_MAX, 2) == 1);
+    /* What would change what the program sees, and does not; and what the manual calls wrong. */
+    CHECK_MSG(mallopt(M_PERTURB, 0xa5) == 0 || !test_is_sutler(), "M_PERTURB is accepted, and does nothing");
+    CHECK(mallopt(M_CHECK_ACTION, 3) == 0 || !test_is_sutler());
+    CHECK(mallopt(M_MXFAST, 64) == 1 && mallopt(M_MXFAST, 1 << 20) == 0);
+    CHECK(mallopt(M_MMAP_THRESHOLD, 1 << 30) == 0);
     CHECK_MSG(mallopt(123456, 1) == 0 || !test_is_sutler(), "mallopt accepts an unknown parameter");
 }
 
@@ -203,6 +233,8 @@ int main(void)
     stats_are_written();
     info_is_xml();
     trim_gives_memory_back();
+    if (test_is_sutler())
+        free_memory_is_memory();
     options_are_answered();
     return 0;
 }
