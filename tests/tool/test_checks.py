@@ -104,7 +104,7 @@ def test_a_test_run_without_results_has_failed(tmp_path: Path, console) -> None:
 
 
 def test_package_tables_are_sound() -> None:
-    for group in ("test", "demo", "profile", "screenshot", "real"):
+    for group in ("test", "test-full", "demo", "profile", "screenshot", "real"):
         assert all(package.name and package.probe for package in packages.table(group))
     with pytest.raises(ToolError):
         packages.table("nosuch")

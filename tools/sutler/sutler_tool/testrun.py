@@ -223,6 +223,8 @@ def test(console: Console, full: bool) -> int:
     """Everything; returns the exit code.  The tally is the last thing printed."""
     session = Session(console, full)
     packages.ensure("test", session.say)
+    if full:
+        packages.ensure("test-full", session.say)
     for build in BUILDS:
         labels = build.full if full else build.ci
         if labels is None:

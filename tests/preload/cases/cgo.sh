@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+# Go with cgo: its threads call malloc and free on stacks and with signal masks of Go's; blocks freed by another thread
+# than took them, signals every 10 ms to whichever thread runs (the profiler), and processes started in between.
+# needs: go gcc
+export SUTLER_MANAGER=on GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local CGO_ENABLED=1 GOCACHE="${TMPDIR:-/tmp}/sutler-go-cache"
+mkdir program
+cat > program/go.mod <<'END_PROGRAM'
+module program
+
+go 1.18
+END_PROGRAM
+cat > program/main.go <<'END_PROGRAM'
+package main
+
+/*
+#include <stdlib.h>
+#include <string.h>
+static void *take(size_t bytes, int with) { void *block = malloc(bytes); memset(block, with, bytes); return block; }
+static int check(unsigned char *block, size_t bytes, int with) {
+    for (size_t i = 0; i < bytes; i += 97) if (block[i] != with) return 0;
+    return 1;
+}
+*/
+import "C"
+
+import (
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime/pprof"
+	"sync"
+	"unsafe"
+)
+
+type block struct {
+	address unsafe.Pointer
+	bytes   C.size_t
+	with    C.int
+}
+
+func main() {
+	pprof.StartCPUProfile(io.Discard)
+	var takers, givers sync.WaitGroup
+	handed := make(chan block, 1000)
+	sums := make([]int, 8)
+	for n := 0; n < 8; n++ {
+		takers.Add(1)
+		go func(n int) {
+			defer takers.Done()
+			kept := []block{}
+			for i := 0; i < 20000; i++ {
+				bytes := C.size_t(1 + (i*(n+3)*7919)%6000)
+				b := block{C.take(bytes, C.int(i&127)), bytes, C.int(i & 127)}
+				sums[n] += int(bytes)
+				if i%4 == 0 {
+					kept = append(kept, b)
+				} else {
+					handed <- b
+				}
+			}
+			for _, b := range kept {
+				handed <- b
+			}
+		}(n)
+	}
+	for n := 0; n < 4; n++ {
+		givers.Add(1)
+		go func() {
+			defer givers.Done()
+			for b := range handed {
+				if C.check((*C.uchar)(b.address), b.bytes, b.with) == 0 {
+					panic("a block was overwritten")
+				}
+				C.free(b.address)
+			}
+		}()
+	}
+	for i := 0; i < 20; i++ {
+		out, err := exec.Command("sh", "-c", fmt.Sprint("echo child ", i)).Output()
+		fmt.Print(string(out))
+		if err != nil {
+			panic(err)
+		}
+	}
+	takers.Wait()
+	close(handed)
+	givers.Wait()
+	pprof.StopCPUProfile()
+	fmt.Println(sums)
+}
+END_PROGRAM
+(cd program && LD_PRELOAD= go build -o ../go-program .)
+./go-program
+./go-program
