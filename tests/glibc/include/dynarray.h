@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+
+#include <malloc/dynarray.h>
