@@ -2,7 +2,7 @@
 # Go with cgo: its threads call malloc and free on stacks and with signal masks of Go's; blocks freed by another thread
 # than took them, signals every 10 ms to whichever thread runs (the profiler), and processes started in between.
 # needs: go gcc
-export SUTLER_MANAGER=on GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local CGO_ENABLED=1 GOCACHE="${TMPDIR:-/tmp}/sutler-go-cache"
+export SUTLER_MANAGER=on GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local CGO_ENABLED=1
 mkdir program
 cat > program/go.mod <<'END_PROGRAM'
 module program
