@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Go with cgo: its threads call malloc and free on stacks and with signal masks of Go's; blocks freed by another thread
-# than took them, signals every 10 ms to whichever thread runs (the profiler), and processes started in between.
+# than took them, a timer's signals to whichever thread runs, and processes started in between.  Few packages: the first
+# build on a machine compiles them all.
 # needs: go gcc
 export SUTLER_MANAGER=on GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local CGO_ENABLED=1
 mkdir program
@@ -15,6 +16,8 @@ package main
 /*
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+static void interrupt(void) { struct itimerval every = {{0, 5000}, {0, 5000}}; setitimer(ITIMER_PROF, &every, NULL); }
 static void *take(size_t bytes, int with) { void *block = malloc(bytes); memset(block, with, bytes); return block; }
 static int check(unsigned char *block, size_t bytes, int with) {
     for (size_t i = 0; i < bytes; i += 97) if (block[i] != with) return 0;
@@ -24,10 +27,9 @@ static int check(unsigned char *block, size_t bytes, int with) {
 import "C"
 
 import (
-	"fmt"
-	"io"
+	"os"
 	"os/exec"
-	"runtime/pprof"
+	"strconv"
 	"sync"
 	"unsafe"
 )
@@ -39,7 +41,7 @@ type block struct {
 }
 
 func main() {
-	pprof.StartCPUProfile(io.Discard)
+	C.interrupt()
 	var takers, givers sync.WaitGroup
 	handed := make(chan block, 1000)
 	sums := make([]int, 8)
@@ -76,8 +78,8 @@ func main() {
 		}()
 	}
 	for i := 0; i < 20; i++ {
-		out, err := exec.Command("sh", "-c", fmt.Sprint("echo child ", i)).Output()
-		fmt.Print(string(out))
+		out, err := exec.Command("sh", "-c", "echo child "+strconv.Itoa(i)).Output()
+		os.Stdout.Write(out)
 		if err != nil {
 			panic(err)
 		}
@@ -85,8 +87,9 @@ func main() {
 	takers.Wait()
 	close(handed)
 	givers.Wait()
-	pprof.StopCPUProfile()
-	fmt.Println(sums)
+	for _, sum := range sums {
+		os.Stdout.WriteString(strconv.Itoa(sum) + "\n")
+	}
 }
 END_PROGRAM
 (cd program && LD_PRELOAD= go build -o ../go-program .)
