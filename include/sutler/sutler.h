@@ -5,8 +5,9 @@
  * A program needs none of this: preloading or linking the library replaces malloc and its family (and the C++
  * operators) as they are declared in <stdlib.h> and <malloc.h>.  This header is for programs that want to ask or
  * steer the allocator.  Every function is safe to call from any thread, at any time after main() has begun; none but
- * sutler_manager_park() and sutler_manager_resume() may be called from a signal handler.  A program that may run
- * without the library declares the functions weak (-DSUTLER_WEAK) and tests `sutler_is_active` for NULL.
+ * sutler_manager_park(), sutler_manager_resume() and sutler_core_calls_only() may be called from a signal handler.  A
+ * program that may run without the library declares the functions weak (-DSUTLER_WEAK) and tests `sutler_is_active` for
+ * NULL.
  */
 #ifndef SUTLER_H
 #define SUTLER_H
@@ -53,6 +54,11 @@ SUTLER_API size_t sutler_purge(void);
  * handler; where that interrupted the allocator it does not wait. */
 SUTLER_API void sutler_manager_park(void);
 SUTLER_API void sutler_manager_resume(void);
+
+/* From now on there is no manager in this process, and the library makes no system call but those of the core set of
+ * docs/security.md.  For a program that is about to install a seccomp filter by a system call of its own, or is linked
+ * with the static library (in the shared one libc's prctl and syscall see to it themselves). */
+SUTLER_API void sutler_core_calls_only(void);
 
 /* A snapshot of the heap, all sizes in bytes.  Taken without stopping other threads: figures that belong together can
  * be apart by what was in flight. */

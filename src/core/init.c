@@ -73,10 +73,21 @@ void fast_paths_close(void)
     hot.window_bytes = 0;
 }
 
+/* Whoever installed a filter that was there before the program can say by `on` that it lets through what the manager
+ * calls; nobody can say so of a filter the program installs itself. */
+static void choose_system_calls(void)
+{
+    unsigned choice = option_get(option_manager);
+    os_allow_luxuries(choice == manager_on || (choice == manager_auto && !os_is_filtered()));
+    if (!os_may_call_luxuries())
+        manager_forbid();
+}
+
 static bool start(void)
 {
     os_init();
     options_read();
+    choose_system_calls();
     if (os_address_space_limit() < SMALL_ADDRESS_SPACE)
         class_bytes_most = CLASS_BYTES_MOST_THERE;
     if (!window_start())

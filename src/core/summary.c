@@ -12,7 +12,7 @@
 static const char *process_name(char *text, size_t size)
 {
     char *end = text;
-    os_read_file("/proc/self/stat", text, size);
+    os_read_file_for_report("/proc/self/stat", text, size);
     for (char *at = text; *at != '\0'; at++) {
         if (*at == ')')
             end = at + 1;
@@ -28,6 +28,7 @@ void summary_write(int fd, bool json)
     static const char *const mode_name[] = {[sync_rcs] = "rcs", [sync_cpu] = "cpu", [sync_thread] = "thread"};
     static const char *const verdict_text[] = {
         [rcs_usable] = "restartable sections in use",
+        [rcs_unfenced] = "restartable sections in use, without the fence: a seccomp filter is in force",
         [rcs_not_asked] = "as SUTLER_SYNC asks",
         [rcs_no_libc] = "libc registers no rseq area",
         [rcs_no_membarrier] = "the kernel has no rseq fence, or forbids it",

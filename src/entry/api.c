@@ -75,6 +75,15 @@ void sutler_manager_resume(void)
     manager_resume();
 }
 
+void sutler_core_calls_only(void)
+{
+    sutler_manager_park();
+    manager_forbid();
+    sutler_manager_resume();
+    os_expect_filter();
+    os_note_filter(true);
+}
+
 int sutler_stats_get(struct sutler_stats *stats, size_t size)
 {
     struct sutler_stats all;

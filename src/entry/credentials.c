@@ -4,9 +4,9 @@
  * and it does not know of the manager: a manager left running would keep the old ones, or the old root directory.
  * unshare and setns refuse some namespaces to a process with a second thread.  So each parks the manager first and lets
  * it be started anew afterwards.  A process that shuts itself in (seccomp, or the no_new_privs that comes before it)
- * gets no manager any more: nobody knows what the filter lets it do, and a call it does not let through may end the
- * process.  System calls made without libc pass us by; programs that make them call
- * sutler_manager_park().
+ * gets no manager any more, and under a filter it makes no other system call it can do without: nobody knows what the
+ * filter lets it do, and a call it does not let through may end the process.  System calls made without libc pass us
+ * by; programs that make them call sutler_manager_park(), or sutler_core_calls_only().
  *
  * Only in the shared library: a static program's libc cannot be put behind these.
  */
@@ -22,6 +22,7 @@
 #include "base/compiler.h"
 #include "core/fork.h"
 #include "manager/manager.h"
+#include "os/os.h"
 #include "os/syscall.h"
 #include "rcs/rcs.h"
 #include "sutler/sutler.h"
@@ -139,8 +140,12 @@ EXPORT int prctl(int operation, ...)
         errno = ENOSYS;
         return -1;
     }
-    bool parked = concerns_all_threads(operation) && begin();
+    bool parked = concerns_all_threads(operation) && begin(), filters = parked && operation == PR_SET_SECCOMP;
+    if (filters)
+        os_expect_filter();
     int result = next_prctl(operation, argument[0], argument[1], argument[2], argument[3]);
+    if (filters)
+        os_note_filter(result == 0);
     if (result == 0 && parked && shuts_in(operation))
         manager_forbid();
     end(parked);
@@ -164,7 +169,11 @@ EXPORT long syscall(long number, ...)
         argument[i] = va_arg(list, long);
     va_end(list);
     bool parked = installs_filter(number, argument) && begin();
+    if (parked)
+        os_expect_filter();
     long result = sys_call(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
+    if (parked)
+        os_note_filter(result >= 0);
     if (parked && result >= 0)
         manager_forbid();
     end(parked);

@@ -140,14 +140,23 @@ static size_t step_for(size_t slices)
     return align_up(end, is_small ? STEP_SLICES_MIN : HUGE_PAGE_SLICES) - top;
 }
 
-/* Who was started by a large process counts as large himself: the system's peak goes on over exec. */
+/* Who was started by a large process counts as large himself: the system's peak goes on over exec.  Where the system is
+ * not to be asked, so much more address space says the same. */
+static bool has_grown_large(void)
+{
+    const size_t opened_bytes = top << SLICE_SHIFT;
+    if (opened_bytes < HUGE_START_BYTES)
+        return false;
+    size_t resident = os_resident_peak_bytes();
+    return resident == 0 ? opened_bytes >= 4 * HUGE_START_BYTES : resident >= HUGE_START_BYTES;
+}
+
 static bool is_time_for_huge_pages(bool is_dense)
 {
     unsigned choice = option_get(option_huge_pages);
     if (choice != huge_pages_auto)
         return choice == huge_pages_on;
-    return is_dense && (huge_from != SLICE_END || (top << SLICE_SHIFT >= HUGE_START_BYTES &&
-                                                   os_resident_peak_bytes() >= HUGE_START_BYTES));
+    return is_dense && (huge_from != SLICE_END || has_grown_large());
 }
 
 uint32_t window_huge_from(void)

@@ -7,6 +7,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "os/filter.h"
 #include "os/line.h"
 #include "os/os.h"
 #include "os/syscall.h"

@@ -7,6 +7,7 @@
 #include <linux/limits.h>
 
 #include "base/bits.h"
+#include "os/filter.h"
 #include "os/line.h"
 #include "os/os.h"
 #include "os/syscall.h"
@@ -24,15 +25,35 @@ uint64_t os_file_opens(void)
     return opens;
 }
 
-const char *os_read_file(const char *path, char *text, size_t size)
+static long read_beginning(const char *path, char *text, size_t size)
 {
-    long fd = os_open(path), length = 0;
-    if (!sys_failed(fd)) {
-        length = sys_call(SYS_read, fd, (long)text, (long)size - 1, 0, 0, 0);
-        sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    long fd = os_open(path);
+    if (sys_failed(fd))
+        return fd;
+    long length = sys_call(SYS_read, fd, (long)text, (long)size, 0, 0, 0);
+    sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    return length;
+}
+
+static const char *read_file(enum need need, const char *path, char *text, size_t size)
+{
+    long length = 0;
+    if (need_begins(need)) {
+        length = read_beginning(path, text, size - 1);
+        need_ends();
     }
     text[length > 0 ? length : 0] = '\0';
     return text;
+}
+
+const char *os_read_file(const char *path, char *text, size_t size)
+{
+    return read_file(need_luxury, path, text, size);
+}
+
+const char *os_read_file_for_report(const char *path, char *text, size_t size)
+{
+    return read_file(need_plain, path, text, size);
 }
 
 static bool starts_with(const char *text, const char *prefix)

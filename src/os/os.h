@@ -14,9 +14,24 @@
 /* Bytes of a page: 4 KiB, 16 KiB or 64 KiB.  Valid after os_init(). */
 extern size_t os_page_bytes;
 
-/* Learns the page size, where the vDSO's functions are, and what standard error is.  Idempotent. */
+/* Learns the page size, where the vDSO's functions are, what standard error is, and whether a seccomp filter is in force.
+ * Idempotent. */
 void os_init(void);
 void os_vdso_init(void); /* its second part */
+
+/* ---- system calls by need (docs/security.md) ---- */
+
+/* True if a seccomp filter is in force on any thread, or nobody knows.  Cached: no system call. */
+bool os_is_filtered(void);
+/* What the options say of system calls that are not indispensable: true, even under a filter that was there at the
+ * start; or false, even without any. */
+void os_allow_luxuries(bool allowed);
+/* Whether those are made at present.  Where not, functions that need one answer as if the system did not tell. */
+bool os_may_call_luxuries(void);
+/* The program is about to install a filter: on return no thread is within a call it might forbid.  Then, whether it
+ * did; if so there are no luxuries in this process any more, and in its children none either.  [signal] */
+void os_expect_filter(void);
+void os_note_filter(bool is_installed);
 
 /* Maps `size` zeroed, private, readable and writable bytes exactly at `address`, where nothing may be mapped yet.
  * Returns 0; EEXIST if something is there (or the address cannot be used at all); ENOMEM. */
@@ -71,6 +86,8 @@ bool os_keep_from_children(void *address, size_t size, bool keep);
 
 /* The beginning of a small file, NUL-terminated, in `text`, which is returned; "" if it cannot be read. */
 const char *os_read_file(const char *path, char *text, size_t size);
+/* The same for a report somebody has asked for: where no filter is in force, whatever the options say. */
+const char *os_read_file_for_report(const char *path, char *text, size_t size);
 
 /* Opens a file for reading; -errno.  And how many were opened since the start. */
 long os_open(const char *path);
@@ -118,7 +135,8 @@ bool os_futex_wait_either(_Atomic uint32_t *word, uint32_t expected, _Atomic uin
 
 /* ---- threads and cpus ---- */
 
-/* One more than the largest cpu number the kernel can ever use, rounded up to 64; 0 if the system does not tell. */
+/* One more than the largest cpu number the kernel can ever use, rounded up to 64; 0 if the system is not to be
+ * asked. */
 unsigned os_cpu_limit(void);
 
 /* Cpu the caller runs on at this moment; 0 if the system does not tell. */
@@ -142,7 +160,7 @@ void os_yield(void);
 
 /* How many cpus a thread may run on; 0: the caller.  0 if there is no such thread in this process (any more). */
 unsigned os_cpus_allowed(uint32_t tid);
-/* The caller's thread id, and its process's. */
+/* The caller's thread id, and its process's; 0 if not known. */
 uint32_t os_thread_id(void);
 uint32_t os_process_id(void);
 
@@ -160,20 +178,20 @@ uint64_t os_thread_cpu_us(void);
 /* The word that is the process's first thread's id until that thread ends, when the kernel clears it and wakes one who
  * waits for it; only that thread can ask.  NULL if the caller is another, or the system does not tell. */
 _Atomic uint32_t *os_leader_word(void);
-/* True if a seccomp filter is known to be installed, or nobody knows. */
-bool os_is_filtered(void);
 /* True if the process's first thread has ended, with *status, and nobody but the caller is left. */
 bool os_is_alone(int *status);
 /* Ends the calling thread; the status of a process's last thread is the process's. */
 _Noreturn void os_thread_exit(int status);
-/* True if the process has, or got by its file, privileges an ordinary user has not. */
+/* True if the process has, or got by its file, privileges an ordinary user has not; or nobody knows. */
 bool os_is_privileged(void);
-/* Blocks all signals of the calling thread; the value restores them. */
+/* Blocks all signals of the calling thread; the value restores them.  Under a filter, where there is no manager either,
+ * neither does anything. */
 uint64_t os_block_signals(void);
 void os_restore_signals(uint64_t signals);
 
 /* membarrier(2): registers for, and issues, the fence that restarts every restartable section running in this process.
- * False when the system lacks it. */
+ * False when the system lacks it, or a filter is in force: then os_has_rseq_fence() says so beforehand. */
+bool os_has_rseq_fence(void);
 bool os_rseq_fence_register(void);
 bool os_rseq_fence(void);
 
@@ -197,7 +215,7 @@ uint64_t os_now_ns(void);
 /* False if the process was started with its addresses where they always are (setarch -R, a debugger's default). */
 bool os_is_randomized(void);
 
-/* Thirty-two random bits or, where the system has none yet, a hash of the clock and the stack address. */
+/* Thirty-two random bits: a hash of those the kernel gave the process at its start, the clock and the stack address. */
 uint32_t os_random(void);
 
 /* Calls `visit` with every NAME=VALUE that begins with `prefix`; nothing when the process runs with raised privileges

@@ -2,11 +2,13 @@
  *
  * Standard error, and whether it still is.  A program may close it, and the next file it opens has number 2: a data file,
  * or a client's connection, into which a report must not be written.  So what the number stood for at the start is
- * remembered, and compared before a line is written: one fstat at the start, and one for each line.
+ * remembered, and compared before a line is written: one fstat at the start, and one for each line.  Under a seccomp
+ * filter, which need not let that through, number 2 is taken for what it was.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "os/filter.h"
 #include "os/os.h"
 #include "os/syscall.h"
 
@@ -20,7 +22,7 @@ static struct file at_start;
 static struct file file_of(int fd)
 {
     struct stat file;
-    if (sys_failed(sys_call(SYS_fstat, fd, (long)&file, 0, 0, 0, 0)))
+    if (sys_failed(sys_call_if(need_plain, SYS_fstat, fd, (long)&file, 0, 0, 0, 0)))
         return (struct file){0};
     return (struct file){file.st_dev, file.st_ino, file.st_rdev, true, S_ISFIFO(file.st_mode) || S_ISCHR(file.st_mode)};
 }
@@ -38,13 +40,13 @@ void os_note_standard_error(void)
 int os_keep_fd(int fd)
 {
     const int high = 500;
-    long kept = sys_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, high, 0, 0, 0);
+    long kept = sys_call_if(need_plain, SYS_fcntl, fd, F_DUPFD_CLOEXEC, high, 0, 0, 0);
     return sys_failed(kept) ? fd : (int)kept;
 }
 
 int os_standard_error(int kept)
 {
-    if (is_same(file_of(kept), at_start))
+    if (os_is_filtered() || is_same(file_of(kept), at_start))
         return kept;
     return is_same(file_of(2), at_start) ? 2 : -1;
 }
@@ -52,8 +54,8 @@ int os_standard_error(int kept)
 bool os_standard_error_is_written(void)
 {
     struct file now = file_of(2);
-    if (is_same(now, at_start) || now.is_stream || is_same(now, file_of(1)))
+    if (os_is_filtered() || is_same(now, at_start) || now.is_stream || is_same(now, file_of(1)))
         return true;
-    long flags = sys_call(SYS_fcntl, 2, F_GETFL, 0, 0, 0, 0);
+    long flags = sys_call_if(need_plain, SYS_fcntl, 2, F_GETFL, 0, 0, 0, 0);
     return !sys_failed(flags) && (flags & O_APPEND) != 0;
 }

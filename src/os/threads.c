@@ -4,6 +4,7 @@
 #include <linux/membarrier.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -17,6 +18,7 @@
 #endif
 
 #include "base/bits.h"
+#include "os/filter.h"
 #include "os/os.h"
 #include "os/syscall.h"
 
@@ -40,44 +42,24 @@ void os_futex_wake_all_shared(_Atomic uint32_t *word)
     sys_call(SYS_futex, (long)word, FUTEX_WAKE, INT32_MAX, 0, 0, 0);
 }
 
-/* The last number of a list like "0-3,8-11" is the largest. */
-static unsigned cpus_possible(void)
-{
-    long fd = os_open("/sys/devices/system/cpu/possible");
-    if (sys_failed(fd))
-        return 0;
-    char text[4096];
-    long n = sys_call(SYS_read, fd, (long)text, sizeof text, 0, 0, 0);
-    sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-    if (n <= 0 || n == sizeof text)
-        return 0;
-    unsigned last = 0;
-    bool any = false;
-    for (long i = 0; i < n; i++) {
-        bool digit = text[i] >= '0' && text[i] <= '9';
-        if (digit)
-            last = (i > 0 && text[i - 1] >= '0' && text[i - 1] <= '9' ? last * 10 : 0) + (unsigned)(text[i] - '0');
-        any |= digit;
-    }
-    return any ? last + 1 : 0;
-}
-
 unsigned os_cpu_limit(void)
 {
     unsigned long mask[1024]; /* 65,536 cpus */
-    long bytes = sys_call(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
-    size_t cpus = sys_failed(bytes) || bytes == 0 ? cpus_possible() : (size_t)bytes * 8;
-    return (unsigned)align_up(cpus, 64);
+    long bytes = sys_call_if(need_plain, SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
+    return sys_failed(bytes) ? 0 : (unsigned)align_up((size_t)bytes * 8, 64);
 }
 
 void os_yield(void)
 {
-    sys_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+    static _Atomic uint32_t never;
+    const uint64_t moment_ns = 1000;
+    if (sys_failed(sys_call_if(need_luxury, SYS_sched_yield, 0, 0, 0, 0, 0, 0)))
+        os_futex_wait_for(&never, 0, moment_ns);
 }
 
 static bool is_ours(uint32_t tid)
 {
-    return sys_call(SYS_tgkill, (long)os_process_id(), (long)tid, 0, 0, 0, 0) == 0;
+    return sys_call_if(need_luxury, SYS_tgkill, (long)os_process_id(), (long)tid, 0, 0, 0, 0) == 0;
 }
 
 unsigned os_cpus_allowed(uint32_t tid)
@@ -85,7 +67,7 @@ unsigned os_cpus_allowed(uint32_t tid)
     unsigned long mask[128] = {0}; /* 8,192 cpus; on whatever stack a signal handler that allocates may have */
     if (tid != 0 && !is_ours(tid))
         return 0;
-    long bytes = sys_call(SYS_sched_getaffinity, (long)tid, sizeof mask, (long)mask, 0, 0, 0);
+    long bytes = sys_call_if(need_luxury, SYS_sched_getaffinity, (long)tid, sizeof mask, (long)mask, 0, 0, 0);
     unsigned cpus = 0;
     for (long i = 0; i < bytes / (long)sizeof mask[0]; i++)
         cpus += (unsigned)__builtin_popcountl(mask[i]);
@@ -126,24 +108,30 @@ unsigned os_thread_count(void)
 {
     const unsigned links_of_its_own = 2; /* the directory has one more for each thread */
     struct stat tasks;
-    long result = sys_call(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/task", (long)&tasks, 0, 0, 0);
+    long result = sys_call_if(need_luxury, SYS_newfstatat, AT_FDCWD, (long)"/proc/self/task", (long)&tasks, 0, 0, 0);
     return sys_failed(result) || tasks.st_nlink < links_of_its_own ? 0 : (unsigned)tasks.st_nlink - links_of_its_own;
 }
 
 bool os_is_privileged(void)
 {
-    return sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0) == 0 || getauxval(AT_SECURE) != 0;
+    long user = sys_call_if(need_luxury, SYS_geteuid, 0, 0, 0, 0, 0, 0);
+    return sys_failed(user) || user == 0 || getauxval(AT_SECURE) != 0;
 }
+
+/* No thread can have this one blocked. */
+#define SIGNALS_AS_THEY_WERE (1ull << (SIGKILL - 1))
 
 uint64_t os_block_signals(void)
 {
     uint64_t all = ~0ull, old = 0;
-    sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&old, sizeof all, 0, 0);
-    return old;
+    long result = sys_call_if(need_luxury, SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&old, sizeof all, 0, 0);
+    return sys_failed(result) ? SIGNALS_AS_THEY_WERE : old;
 }
 
 void os_restore_signals(uint64_t signals)
 {
+    if (signals == SIGNALS_AS_THEY_WERE)
+        return;
     sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&signals, 0, sizeof signals, 0, 0);
 }
 
@@ -190,29 +178,30 @@ uint64_t os_thread_cpu_us(void)
     return (uint64_t)used.tv_sec * 1000000u + (uint64_t)used.tv_nsec / 1000u;
 }
 
+static uint32_t id_of(enum need need, long number)
+{
+    long id = sys_call_if(need, number, 0, 0, 0, 0, 0, 0);
+    return sys_failed(id) ? 0 : (uint32_t)id;
+}
+
 uint32_t os_thread_id(void)
 {
-    return (uint32_t)sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    return id_of(need_luxury, SYS_gettid);
 }
 
 uint32_t os_process_id(void)
 {
-    return (uint32_t)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    return id_of(need_plain, SYS_getpid);
 }
 
 _Atomic uint32_t *os_leader_word(void)
 {
     _Atomic uint32_t *word = NULL;
     uint32_t own = os_thread_id();
-    if (own != os_process_id() || sys_failed(sys_call(SYS_prctl, PR_GET_TID_ADDRESS, (long)&word, 0, 0, 0, 0)) ||
-        word == NULL)
+    if (own == 0 || own != os_process_id() ||
+        sys_failed(sys_call_if(need_luxury, SYS_prctl, PR_GET_TID_ADDRESS, (long)&word, 0, 0, 0, 0)) || word == NULL)
         return NULL;
     return *word == own ? word : NULL;
-}
-
-bool os_is_filtered(void)
-{
-    return sys_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != 0;
 }
 
 static const char *skip_fields(const char *at, int count)
@@ -258,7 +247,7 @@ void os_thread_exit(int status)
 struct os_place os_current_place(void)
 {
     struct os_place here;
-    bool failed = sys_failed(sys_call(SYS_getcpu, (long)&here.cpu, (long)&here.node, 0, 0, 0, 0));
+    bool failed = sys_failed(sys_call_if(need_luxury, SYS_getcpu, (long)&here.cpu, (long)&here.node, 0, 0, 0, 0));
     return failed ? (struct os_place){OS_CPU_UNKNOWN, 0} : here;
 }
 
@@ -268,21 +257,21 @@ bool os_leave_cpu(unsigned cpu)
     unsigned long mask[128] = {0}, bit = 1ul << cpu % 64;
     if (cpu / 64 >= ARRAY_LEN(mask) || os_current_place().cpu != cpu)
         return false;
-    long bytes = sys_call(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
+    long bytes = sys_call_if(need_luxury, SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
     if (sys_failed(bytes) || (mask[cpu / 64] & bit) == 0)
         return true;
     mask[cpu / 64] &= ~bit;
-    if (sys_failed(sys_call(SYS_sched_setaffinity, 0, bytes, (long)mask, 0, 0, 0)))
+    if (sys_failed(sys_call_if(need_luxury, SYS_sched_setaffinity, 0, bytes, (long)mask, 0, 0, 0)))
         return true; /* there is no other */
     mask[cpu / 64] |= bit;
-    sys_call(SYS_sched_setaffinity, 0, bytes, (long)mask, 0, 0, 0);
+    sys_call_if(need_luxury, SYS_sched_setaffinity, 0, bytes, (long)mask, 0, 0, 0);
     return true;
 }
 
 bool os_has_default_memory_policy(void)
 {
     int policy = -1; /* MPOL_DEFAULT is 0 */
-    return !sys_failed(sys_call(SYS_get_mempolicy, (long)&policy, 0, 0, 0, 0, 0)) && policy == 0;
+    return !sys_failed(sys_call_if(need_luxury, SYS_get_mempolicy, (long)&policy, 0, 0, 0, 0, 0)) && policy == 0;
 }
 
 void os_prefer_node(unsigned node)
@@ -291,26 +280,37 @@ void os_prefer_node(unsigned node)
     unsigned long mask[16] = {0};
     if (node < sizeof mask * 8) {
         mask[node / 64] = 1ul << (node % 64);
-        sys_call(SYS_set_mempolicy, preferred, (long)mask, sizeof mask * 8, 0, 0, 0);
+        sys_call_if(need_luxury, SYS_set_mempolicy, preferred, (long)mask, sizeof mask * 8, 0, 0, 0);
     }
+}
+
+static bool membarrier(long command)
+{
+    return !sys_failed(sys_call_if(need_plain, SYS_membarrier, command, 0, 0, 0, 0, 0));
 }
 
 bool os_rseq_fence_register(void)
 {
-    return !sys_failed(sys_call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0, 0, 0, 0));
+    return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ);
 }
 
 bool os_rseq_fence(void)
 {
-    return !sys_failed(sys_call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0, 0, 0, 0));
+    return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ);
 }
 
+/* libc makes its stack canary and its pointer guard of the same sixteen bytes: they must not be told from the answer. */
 uint32_t os_random(void)
 {
-    uint32_t value;
-    const long nonblocking = 1; /* GRND_NONBLOCK */
-    if (sys_call(SYS_getrandom, (long)&value, sizeof value, nonblocking, 0, 0, 0) == sizeof value)
-        return value;
-    uint64_t seed = os_now_ns() ^ (uintptr_t)&value;
-    return (uint32_t)((seed * 0x9e3779b97f4a7c15ull) >> 32);
+    static _Atomic uint64_t asked;
+    const char *given = (const char *)getauxval(AT_RANDOM);
+    uint64_t seed[2] = {0}, answer = os_now_ns() ^ (uintptr_t)&seed ^ atomic_fetch_add(&asked, 1);
+    if (given != NULL)
+        __builtin_memcpy(seed, given, sizeof seed);
+    for (size_t i = 0; i < ARRAY_LEN(seed); i++) {
+        answer = (answer ^ seed[i]) * 0x9e3779b97f4a7c15ull;
+        answer = (answer ^ answer >> 32) * 0xd6e8feb86659fd93ull;
+        answer ^= answer >> 32;
+    }
+    return (uint32_t)answer;
 }

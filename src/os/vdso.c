@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/bits.h"
+#include "os/filter.h"
 #include "os/line.h"
 #include "os/os.h"
 #include "os/syscall.h"
@@ -111,7 +112,7 @@ uint64_t os_now_ns(void)
 {
     struct timespec now = {0};
     if (vdso_clock_gettime == NULL || vdso_clock_gettime(CLOCK_MONOTONIC, &now) != 0)
-        sys_call(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0, 0, 0, 0);
+        sys_call_if(need_plain, SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0, 0, 0, 0);
     return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
@@ -124,6 +125,6 @@ unsigned os_current_cpu(void)
             return (unsigned)id;
     }
     if (vdso_getcpu == NULL || vdso_getcpu(&cpu, NULL, NULL) != 0)
-        sys_call(SYS_getcpu, (long)&cpu, 0, 0, 0, 0, 0);
+        sys_call_if(need_plain, SYS_getcpu, (long)&cpu, 0, 0, 0, 0, 0);
     return cpu;
 }

@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 
 #include "base/bits.h"
+#include "os/filter.h"
 #include "os/os.h"
 #include "os/syscall.h"
 
@@ -35,17 +36,6 @@
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
-
-size_t os_page_bytes = 4096;
-
-void os_init(void)
-{
-    size_t page = getauxval(AT_PAGESZ);
-    if (is_power_of_two(page))
-        os_page_bytes = page;
-    os_vdso_init();
-    os_note_standard_error();
-}
 
 /* The system lays the file name the program was started by, and a word of zeros behind it, at the very end of the stack,
  * and that at the end of the address space, less a page on some machines; or, at random, up to gigabytes below.  To see it
@@ -118,7 +108,9 @@ bool os_purge_ranges(const struct os_range *ranges, size_t count)
     size_t total = 0;
     for (size_t i = 0; i < count; i++)
         total += ranges[i].size;
-    if (sys_call(SYS_process_madvise, pidfd_self, (long)ranges, (long)count, MADV_DONTNEED, 0, 0) == (long)total)
+    long done =
+        sys_call_if(need_luxury, SYS_process_madvise, pidfd_self, (long)ranges, (long)count, MADV_DONTNEED, 0, 0);
+    if (done == (long)total)
         return true;
     bool all = true;
     for (size_t i = 0; i < count; i++)
@@ -138,7 +130,7 @@ bool os_give_up(void *address, size_t size)
 
 bool os_find_resident(void *address, size_t size, unsigned char *there)
 {
-    if (sys_failed(sys_call(SYS_mincore, (long)address, (long)size, (long)there, 0, 0, 0)))
+    if (sys_failed(sys_call_if(need_luxury, SYS_mincore, (long)address, (long)size, (long)there, 0, 0, 0)))
         return false;
     for (size_t i = 0; i < size / os_page_bytes; i++)
         there[i] &= 1; /* the other bits are the kernel's to use */
@@ -204,7 +196,7 @@ size_t os_address_space_limit(void)
 size_t os_resident_peak_bytes(void)
 {
     struct rusage usage;
-    if (sys_failed(sys_call(SYS_getrusage, RUSAGE_SELF, (long)&usage, 0, 0, 0, 0)))
+    if (sys_failed(sys_call_if(need_luxury, SYS_getrusage, RUSAGE_SELF, (long)&usage, 0, 0, 0, 0)))
         return 0;
     return (size_t)usage.ru_maxrss << 10;
 }

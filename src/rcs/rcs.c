@@ -72,31 +72,35 @@ static enum rcs_verdict probe(enum sync_mode wanted, struct heap *empty)
     uint32_t cid = *(volatile uint32_t *)(thread_pointer() + hot.cid);
     if ((int32_t)rseq_field(RSEQ_CPU_ID) < 0 || cid >= slot_count)
         return rcs_no_libc;
-    if (!os_rseq_fence_register() || !os_rseq_fence())
+    bool fenced = os_has_rseq_fence();
+    if (fenced && (!os_rseq_fence_register() || !os_rseq_fence()))
         return rcs_no_membarrier;
-    return selftest(empty) ? rcs_usable : rcs_selftest_failed;
+    if (!selftest(empty))
+        return rcs_selftest_failed;
+    return fenced ? rcs_usable : rcs_unfenced;
 }
 
 /* Hoard's number: more than can run at a time, fewer than there may be threads. */
 static unsigned thread_heap_count(void)
 {
+    const unsigned unknown = 64;
     unsigned count = 2 * os_cpus_allowed(0);
-    return count == 0 || count > slot_count ? slot_count : count;
+    return count == 0 ? unknown : count > slot_count ? slot_count : count;
 }
 
 void rcs_start(enum sync_mode wanted, struct heap *empty)
 {
-    const unsigned limit = os_cpu_limit(), unknown = 64; /* unknown: cpus share slots, as the lock modes may */
-    slot_count = limit == 0 ? unknown : limit > SLOT_MAX ? SLOT_MAX : limit;
+    const unsigned limit = os_cpu_limit();
+    slot_count = limit == 0 || limit > SLOT_MAX ? SLOT_MAX : limit;
     for (unsigned slot = 0; slot <= slot_count; slot++)
         heap_of_cid[slot] = empty;
     slot_nobody = slot_count;
     if (wanted == sync_thread)
         thread_heaps = thread_heap_count();
     /* A section reads heap_of_cid[cid] unchecked. */
-    bool covered = limit == slot_count;
+    bool covered = limit <= slot_count;
     rcs_verdict = wanted == sync_rcs && !covered ? rcs_cpus_unknown : probe(wanted, empty);
-    if (rcs_verdict == rcs_usable)
+    if (rcs_verdict == rcs_usable || rcs_verdict == rcs_unfenced)
         sync_mode = sync_rcs;
     else
         sync_mode = wanted == sync_thread ? sync_thread : sync_cpu;
@@ -131,6 +135,11 @@ void rcs_resume_all(void)
 bool rcs_is_suspended(void)
 {
     return unlikely(suspended != 0);
+}
+
+bool rcs_has_fence(void)
+{
+    return sync_mode != sync_rcs || os_has_rseq_fence();
 }
 
 bool rcs_fence(void)

@@ -35,14 +35,16 @@ enum rcs_result {
 /* Why the start-up probe settled on a mode; for `doctor` and the statistics. */
 enum rcs_verdict {
     rcs_usable,
+    rcs_unfenced,    /* usable, but a seccomp filter is in force that may forbid the fence: it is not asked for */
     rcs_not_asked,      /* SUTLER_SYNC names another mode */
     rcs_no_libc,        /* libc registers no rseq area (musl, glibc before 2.35, glibc.pthread.rseq=0, Valgrind) */
     rcs_no_membarrier,  /* the kernel has no rseq fence, or forbids it */
     rcs_selftest_failed, /* a section did not do what it must */
-    rcs_cpus_unknown     /* how many cpus there can be is not to be learnt, or more than SLOT_MAX */
+    rcs_cpus_unknown     /* there can be more cpus than SLOT_MAX */
 };
 
-/* Which heap each cid (or cpu, or hash) uses now; `slot_count` entries.  Never NULL after rcs_start. */
+/* Which heap each cid (or cpu, or hash) uses now; `slot_count` entries.  Never NULL after rcs_start.  Where the system
+ * is not to be asked how many there can be they are SLOT_MAX: no kernel can be configured for more. */
 #define SLOT_MAX 8192
 extern struct heap *heap_of_cid[SLOT_MAX + 1];
 extern unsigned slot_count;
@@ -73,5 +75,7 @@ bool rcs_is_suspended(void);
 /* Returns after every section that was running anywhere in the process when it was called has ended or been restarted.
  * Costs 0.3 to 26 us.  Does nothing in the other modes, where locks do the work. */
 bool rcs_fence(void);
+/* False where that is refused for good: a seccomp filter is in force.  Other cids' heaps stay whose they are then. */
+bool rcs_has_fence(void);
 
 #endif

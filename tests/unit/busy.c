@@ -30,6 +30,7 @@ static bool comes_to_be(bool busy)
 
 int main(void)
 {
+    unit_expect_healthy();
     unit_watchdog(100);
     static pthread_t thread[THREADS_MAX];
     long processors = sysconf(_SC_NPROCESSORS_ONLN);

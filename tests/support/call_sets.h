@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The system calls the library makes, by need: the tables of docs/security.md (tests/tool/test_docs.py compares them,
+ * and both with the sources).  Tests run it under filters made of them that end the process at any other call.
+ */
+#ifndef TESTS_CALL_SETS_H
+#define TESTS_CALL_SETS_H
+
+/* What a malloc is made of. */
+#define CALLS_CORE(CALL) CALL(mmap) CALL(munmap) CALL(mremap) CALL(madvise) CALL(mprotect) CALL(futex)
+
+/* Once, at the start of every process. */
+#define CALLS_START(CALL) CALL(prctl) CALL(prlimit64) CALL(openat) CALL(read) CALL(close)
+
+/* Where there is something to say. */
+#define CALLS_REPORT(CALL) CALL(write)
+
+/* Only where no filter is in force; SUTLER_MANAGER=off makes these as well. */
+#define CALLS_PLAIN(CALL)                                                                                              \
+    CALL(sched_getaffinity) CALL(membarrier) CALL(getpid) CALL(fcntl) CALL(openat) CALL(read) CALL(close)
+
+/* Only where no filter is in force, or the operator vouches for it. */
+#define CALLS_LUXURIES(CALL)                                                                                           \
+    CALL(mincore) CALL(process_madvise) CALL(getcpu) CALL(getrusage) CALL(sched_yield) CALL(openat) CALL(read)         \
+    CALL(close)
+
+/* The manager's thread, and the program's for its sake. */
+#define CALLS_MANAGER(CALL)                                                                                            \
+    CALL(clone) CALL(close_range) CALL(chdir) CALL(prctl) CALL(exit) CALL(openat) CALL(read) CALL(close)               \
+    CALL(newfstatat) CALL(memfd_create) CALL(ftruncate) CALL(sched_getaffinity) CALL(sched_setaffinity)                \
+    CALL(get_mempolicy) CALL(set_mempolicy) CALL(clock_gettime) CALL(futex_waitv) CALL(geteuid) CALL(gettid)           \
+    CALL(getpid) CALL(tgkill) CALL(rt_sigprocmask)
+
+#endif
