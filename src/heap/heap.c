@@ -131,6 +131,25 @@ void heap_undo_offline(struct heap *h, struct superblock *s)
     heap_post(h, s);
 }
 
+enum rcs_result heap_give_up(struct heap *h, struct superblock *s)
+{
+    uint64_t *slot = (uint64_t *)&h->active[s->class];
+    bool was_active = h->active[s->class] == s;
+    enum rcs_result result = rcs_done;
+    if (was_active)
+        result = heap_commit(h, s, slot, (uintptr_t)s, slot, (uintptr_t)&empty_superblock);
+    if (result != rcs_done)
+        return result;
+    do
+        result = heap_commit(h, s, &s->word, superblock_word(s), &s->owner, 0);
+    while (result == rcs_changed);
+    if (result == rcs_done && s->group != group_none)
+        heap_list_remove(h, s);
+    else if (result != rcs_done && was_active)
+        heap_post(h, s);
+    return result;
+}
+
 static bool has_room(const struct superblock *s)
 {
     return superblock_word(s) != 0 || superblock_is_carvable(s) || word_count(atomic_load(&s->x_remote)) != 0;

@@ -77,6 +77,9 @@ struct superblock *heap_take_fullest(struct heap *h, unsigned c, bool or_holes);
 
 /* Unlinks a superblock of `h`, active or listed, and takes its owner away; after an rcs_fence() it is exclusive. */
 void heap_take_offline(struct heap *h, struct superblock *s);
+/* The same for a superblock of the heap the caller runs on, by sections: it is exclusive at once, without a fence.  If it
+ * is not done the superblock is still h's. */
+enum rcs_result heap_give_up(struct heap *h, struct superblock *s);
 /* The fence was refused: a superblock taken offline from `h`, not yet touched, goes back.  No lock needed. */
 void heap_undo_offline(struct heap *h, struct superblock *s);
 

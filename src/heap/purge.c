@@ -19,6 +19,7 @@ _Atomic bool manager_is_called_off;
 /* Superblocks of one heap, offline. */
 struct batch {
     struct heap *heap;
+    bool is_own; /* each was given up by sections of its heap, which the caller runs on: no fence is needed */
     unsigned count;
     bool gave_spans; /* the next pass over the spans will find them */
     struct superblock *superblock[BATCH];
@@ -103,13 +104,16 @@ static void note_holes(struct superblock *s)
 
 /* ---- offline, and back ---- */
 
-static bool take_offline(struct heap *h, struct superblock *s)
+/* Without a fence only the heap the caller runs on can be purged: what others have stays as it is. */
+static bool take_offline(const struct batch *b, struct superblock *s)
 {
+    struct heap *h = b->heap;
     bool taken = false;
     lock_take(&h->lock);
     if (s->kind == slice_superblock && superblock_owner(s) == h) {
-        heap_take_offline(h, s);
-        taken = true;
+        taken = !b->is_own || heap_give_up(h, s) == rcs_done;
+        if (!b->is_own)
+            heap_take_offline(h, s);
     }
     lock_release(&h->lock);
     return taken;
@@ -142,7 +146,7 @@ static void finish(struct batch *b)
 {
     if (b->count == 0)
         return;
-    if (!rcs_fence()) {
+    if (!b->is_own && !rcs_fence()) {
         for (unsigned i = 0; i < b->count; i++)
             heap_undo_offline(b->heap, b->superblock[i]);
         b->count = 0;
@@ -188,8 +192,9 @@ static void add(struct batch *b, struct heap *h, struct superblock *s)
         finish(b);
         pass_yield();
         b->heap = h;
+        b->is_own = !rcs_has_fence();
     }
-    if (take_offline(h, s))
+    if (take_offline(b, s))
         b->superblock[b->count++] = s;
 }
 

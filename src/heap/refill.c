@@ -113,18 +113,11 @@ static bool is_suspect(uint64_t word)
 }
 
 /* Takes the active superblock offline to look at its list in peace. */
-static enum rcs_result inspect(struct heap *h, unsigned c, struct superblock *s)
+static enum rcs_result inspect(struct heap *h, struct superblock *s)
 {
-    enum rcs_result result = activate(h, c, s, &empty_superblock);
+    enum rcs_result result = heap_give_up(h, s);
     if (result != rcs_done)
         return result;
-    do
-        result = heap_commit(h, s, &s->word, superblock_word(s), &s->owner, 0);
-    while (result == rcs_changed);
-    if (result != rcs_done) {
-        heap_post(h, s);
-        return result;
-    }
     const char *damage = superblock_check_list(s, s->word);
     if (damage != NULL)
         superblock_quarantine(s, "malloc", damage);
@@ -199,7 +192,7 @@ enum refill heap_refill(struct heap *h, unsigned c)
     struct superblock *old = h->active[c];
     h->refills++;
     if (unlikely(is_suspect(superblock_word(old)))) {
-        enum rcs_result inspected = inspect(h, c, old);
+        enum rcs_result inspected = inspect(h, old);
         if (inspected != rcs_done)
             return refill_failed(inspected);
         old = h->active[c];

@@ -9,6 +9,9 @@
  * after all costs that thread a restarted section and its locality.  Two guesses: a thread that finds itself on another
  * heap than at its last slow path has left that one, so if it does not change for a moment nobody else is on it; any
  * heap is called quiet if its active lists and its refills have not changed for QUIET_NS.
+ *
+ * Nothing of this can be done where the fence is refused (a seccomp filter is in force): every heap stays where it is,
+ * and what is free in it waits for a thread on its cid.
  */
 #include "heap/heap.h"
 
@@ -69,6 +72,8 @@ static bool lists_any(const struct heap *h, unsigned c)
 
 struct superblock *heap_steal(struct heap *h, unsigned c, bool any)
 {
+    if (!rcs_has_fence())
+        return NULL;
     unsigned total = atomic_load_explicit(&heap_total, memory_order_acquire);
     for (unsigned i = 0; i < total; i++) {
         struct heap *other = heap_list[i];
@@ -99,6 +104,8 @@ bool heap_scrape(struct heap *h, unsigned c)
 
 static bool exchange(struct heap *h, struct heap *other)
 {
+    if (!rcs_has_fence())
+        return false;
     bool fenced = false;
     lock_take(&binding_lock);
     unsigned here = h->x_slot, there = other->x_slot;
@@ -208,6 +215,8 @@ static uint32_t take_posted(struct heap *h, uint32_t chain)
 
 bool heap_sweep(struct heap *h)
 {
+    if (!rcs_has_fence())
+        return false;
     bool any = false;
     unsigned total = atomic_load_explicit(&heap_total, memory_order_acquire);
     for (unsigned i = 0; i < total; i++) {
@@ -226,6 +235,8 @@ bool heap_sweep(struct heap *h)
 /* What `other` has becomes this heap's, or everybody's. */
 static void merge(struct heap *h, struct heap *other)
 {
+    if (!rcs_has_fence())
+        return;
     lock_take(&h->lock);
     if (lock_try(&other->lock)) {
         uint32_t chain = take_many_offline(other);
