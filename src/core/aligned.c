@@ -42,7 +42,7 @@ EXPORT int posix_memalign(void **out, size_t alignment, size_t size)
     if (unlikely(!is_power_of_two(alignment) || alignment % sizeof(void *) != 0))
         return EINVAL;
     bool zero;
-    void *block = allocate(size, alignment, &zero);
+    void *block = allocate_or_enomem(size, alignment, &zero); /* errno as well: glibc's own does, and programs look */
     if (unlikely(block == NULL))
         return ENOMEM;
     *out = block;

@@ -22,6 +22,7 @@
 #include "base/compiler.h"
 #include "core/fork.h"
 #include "manager/manager.h"
+#include "os/lock.h"
 #include "os/os.h"
 #include "os/syscall.h"
 #include "rcs/rcs.h"
@@ -45,6 +46,8 @@ static __attribute__((constructor)) void see(void)
 static bool begin(void)
 {
     fork_notice();
+    if (background_thread_is_caller()) /* in a handler, asked by somebody who asks all threads (libpsx) */
+        return false;
     if (rcs_is_suspended() || manager_is_anothers())
         return false;
     manager_call_begins();
@@ -160,6 +163,27 @@ static bool installs_filter(long number, const long *argument)
     return number == SYS_prctl && argument[0] == PR_SET_SECCOMP;
 }
 
+/* For the calling thread alone: whoever does that for thread after thread (libcap's libpsx) means all of them. */
+static bool changes_credentials(long number, const long *argument)
+{
+    switch (number) {
+    case SYS_setuid:
+    case SYS_setgid:
+    case SYS_setreuid:
+    case SYS_setregid:
+    case SYS_setresuid:
+    case SYS_setresgid:
+    case SYS_setgroups:
+    case SYS_capset:
+    case SYS_unshare:
+    case SYS_setns:
+    case SYS_chroot:
+        return true;
+    default:
+        return number == SYS_prctl && concerns_all_threads((int)argument[0]);
+    }
+}
+
 EXPORT long syscall(long number, ...)
 {
     long argument[6];
@@ -168,13 +192,15 @@ EXPORT long syscall(long number, ...)
     for (int i = 0; i < 6; i++)
         argument[i] = va_arg(list, long);
     va_end(list);
-    bool parked = installs_filter(number, argument) && begin();
-    if (parked)
+    bool filters = installs_filter(number, argument);
+    bool parked = (filters || changes_credentials(number, argument)) && begin();
+    filters &= parked;
+    if (filters)
         os_expect_filter();
     long result = sys_call(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
-    if (parked)
+    if (filters)
         os_note_filter(result >= 0);
-    if (parked && result >= 0)
+    if (parked && result >= 0 && (filters || (number == SYS_prctl && shuts_in((int)argument[0]))))
         manager_forbid();
     end(parked);
     if (!sys_failed(result))

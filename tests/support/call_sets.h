@@ -17,7 +17,7 @@
 
 /* Only where no filter is in force; SUTLER_MANAGER=off makes these as well. */
 #define CALLS_PLAIN(CALL)                                                                                              \
-    CALL(sched_getaffinity) CALL(membarrier) CALL(getpid) CALL(fcntl) CALL(openat) CALL(read) CALL(close)
+    CALL(sched_getaffinity) CALL(membarrier) CALL(getpid) CALL(fcntl) CALL(fstat) CALL(openat) CALL(read) CALL(close)
 
 /* Only where no filter is in force, or the operator vouches for it. */
 #define CALLS_LUXURIES(CALL)                                                                                           \
@@ -29,6 +29,7 @@
     CALL(clone) CALL(close_range) CALL(chdir) CALL(prctl) CALL(exit) CALL(openat) CALL(read) CALL(close)               \
     CALL(newfstatat) CALL(memfd_create) CALL(ftruncate) CALL(sched_getaffinity) CALL(sched_setaffinity)                \
     CALL(get_mempolicy) CALL(set_mempolicy) CALL(clock_gettime) CALL(futex_waitv) CALL(geteuid) CALL(gettid)           \
-    CALL(getpid) CALL(tgkill) CALL(rt_sigprocmask)
+    CALL(getpid) CALL(tgkill) CALL(rt_sigprocmask) CALL(capset) CALL(getpriority) CALL(setpriority)                    \
+    CALL(sched_getscheduler) CALL(sched_setscheduler) CALL(fcntl)
 
 #endif

@@ -49,9 +49,10 @@ def test_system_calls_are_documented_by_need() -> None:
 
 
 def test_every_system_call_is_in_a_set() -> None:
-    sources = [path for pattern in ("src/**/*.c", "src/**/*.S") for path in ROOT.glob(pattern)]
+    # These two are about calls of the program's own, looked at on their way.
+    foreign = {"credentials.c", "vfork.S"}
+    sources = [path for pattern in ("src/**/*.c", "src/**/*.S") for path in ROOT.glob(pattern) if path.name not in foreign]
     made = {name for path in sources for name in re.findall(r"\b(?:SYS|__NR)_(\w+)\b", path.read_text())}
-    made.remove("seccomp")  # the program's own, looked at on its way
     assert made == set().union(*CALL_SETS.values())
 
 
