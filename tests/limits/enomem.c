@@ -68,12 +68,31 @@ static pid_t start(char **command, const char *preload)
     return child;
 }
 
+/* A stopped thread is stopped no longer when another one of its process ends the process: then there is nobody to ask
+ * or to tell, and the next wait says so.  That is false; any other failure is the test's. */
+static bool is_there(long result)
+{
+    CHECK(result == 0 || errno == ESRCH);
+    return result == 0;
+}
+
+static bool get(pid_t thread, struct user_regs_struct *registers)
+{
+    return is_there(ptrace(PTRACE_GETREGS, thread, NULL, registers));
+}
+
+static bool set(pid_t thread, struct user_regs_struct *registers)
+{
+    return is_there(ptrace(PTRACE_SETREGS, thread, NULL, registers));
+}
+
 /* At a system call's entry: decides, and makes the kernel run a call that does not exist instead. */
 static bool refuse_here(pid_t thread, unsigned long long *argument, struct outcome *outcome, int *phase, uint64_t nth,
                         bool onward)
 {
     struct user_regs_struct registers;
-    CHECK(ptrace(PTRACE_GETREGS, thread, NULL, &registers) == 0);
+    if (!get(thread, &registers))
+        return false;
     if (registers.orig_rax == SYS_getpriority && registers.rdi == 0xE0E0)
         *phase = (int)registers.rsi;
     if (*phase != 1 || !is_memory_call(registers.orig_rax))
@@ -90,22 +109,22 @@ static bool refuse_here(pid_t thread, unsigned long long *argument, struct outco
     } else {
         registers.orig_rax = (unsigned long long)-1;
     }
-    CHECK(ptrace(PTRACE_SETREGS, thread, NULL, &registers) == 0);
-    return true;
+    return set(thread, &registers);
 }
 
 /* At the exit of a refused call: the answer, and the argument registers as the program left them. */
 static void answer(pid_t thread, unsigned long long argument)
 {
     struct user_regs_struct registers;
-    CHECK(ptrace(PTRACE_GETREGS, thread, NULL, &registers) == 0);
+    if (!get(thread, &registers))
+        return;
     if (registers.orig_rax != SYS_brk)
         registers.rax = (unsigned long long)-ENOMEM;
     registers.rdi = argument;
-    CHECK(ptrace(PTRACE_SETREGS, thread, NULL, &registers) == 0);
+    set(thread, &registers);
 }
 
-/* Threads the workload may have at once: itself, its helper, the library's manager; ids are reused rarely. */
+/* Threads the workload may have at once: itself, its helper, the library's manager. */
 struct traced {
     pid_t id;
     bool inside; /* between the entry and the exit stop of a call */
@@ -115,13 +134,16 @@ struct traced {
 
 static struct traced *find(struct traced *threads, pid_t id)
 {
+    struct traced *unused = NULL;
     for (int i = 0; i < 32; i++) {
-        if (threads[i].id == id || threads[i].id == 0) {
-            threads[i].id = id;
+        if (threads[i].id == id)
             return &threads[i];
-        }
+        if (threads[i].id == 0)
+            unused = &threads[i];
     }
-    FAIL("too many threads");
+    CHECK_MSG(unused != NULL, "too many threads");
+    *unused = (struct traced){.id = id};
+    return unused;
 }
 
 /* Whether the thread's next instruction lies in a mapping of the file `library`. */
@@ -130,25 +152,26 @@ static bool is_in_library(pid_t thread, const char *library)
     if (library == NULL)
         return true;
     struct user_regs_struct registers;
-    CHECK(ptrace(PTRACE_GETREGS, thread, NULL, &registers) == 0);
+    if (!get(thread, &registers))
+        return false;
     char path[64], row[1024];
     snprintf(path, sizeof path, "/proc/%d/maps", thread);
     FILE *maps = fopen(path, "r");
-    CHECK(maps != NULL);
     bool found = false;
-    while (fgets(row, sizeof row, maps) != NULL) {
+    while (maps != NULL && fgets(row, sizeof row, maps) != NULL) {
         unsigned long long from, to;
         if (sscanf(row, "%llx-%llx", &from, &to) == 2 && registers.rip >= from && registers.rip < to)
             found = strstr(row, library) != NULL;
     }
-    fclose(maps);
+    if (maps != NULL)
+        fclose(maps);
     return found;
 }
 
 static struct outcome run(char **command, const char *preload, uint64_t nth, bool onward, bool from_start)
 {
     struct outcome outcome = {0, 0, 0, false};
-    struct traced threads[32] = {{0, false, false, 0}};
+    struct traced threads[32] = {{.id = 0}};
     int phase = from_start ? 1 : 0;
     pid_t child = start(command, preload);
     for (;;) {
@@ -156,6 +179,7 @@ static struct outcome run(char **command, const char *preload, uint64_t nth, boo
         pid_t id = waitpid(-1, &status, __WALL);
         CHECK(id > 0);
         if (WIFEXITED(status) || WIFSIGNALED(status)) {
+            find(threads, id)->id = 0; /* it may be another's soon */
             if (id != child)
                 continue;
             outcome.status = status;
