@@ -28,7 +28,7 @@ EXPORT void *aligned_alloc(size_t alignment, size_t size)
 /* As glibc: an alignment that is no power of two is rounded up to one. */
 EXPORT void *memalign(size_t alignment, size_t size)
 {
-    if (unlikely(alignment > (size_t)PTRDIFF_MAX)) {
+    if (unlikely(alignment > (size_t)PTRDIFF_MAX + 1)) {
         errno = EINVAL;
         return NULL;
     }
