@@ -6,8 +6,10 @@
 
 #define CHUNK_BYTES (64ul << 10)
 
-static char *chunk;
-static size_t left;
+/* The first heaps' is there from the start, untouched: a thread may need one when the limit has been reached. */
+static char first_chunk[CHUNK_BYTES] __attribute__((aligned(4096)));
+static char *chunk = first_chunk;
+static size_t left = sizeof first_chunk;
 
 void *meta_take(size_t bytes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory for the allocator's own structures: zeroed, page-aligned, never given back.
+ * Memory for the allocator's own structures: zeroed, aligned to 4 KiB, never given back.
  */
 #ifndef SUTLER_HEAP_META_H
 #define SUTLER_HEAP_META_H

@@ -38,6 +38,11 @@ size_t window_opened_bytes(void)
     return opened << SLICE_SHIFT;
 }
 
+uint32_t window_end(void)
+{
+    return (uint32_t)top;
+}
+
 /* The end of the gap that holds the slice, or the slice itself. */
 static COLD size_t past_gap(size_t slice)
 {
@@ -168,9 +173,7 @@ bool window_open(size_t slices, bool is_dense, uint32_t *first, size_t *count)
 {
     size_t want = step_for(slices), at = top;
     for (;;) {
-        if (at + want > limit)
-            return false;
-        int error = describe(at + want);
+        int error = at + want > limit ? ENOMEM : describe(at + want);
         if (error == EEXIST) { /* in the way of the descriptors */
             if (!leave_gap())
                 return false;
@@ -188,6 +191,8 @@ bool window_open(size_t slices, bool is_dense, uint32_t *first, size_t *count)
         else
             return false;
     }
+    /* One unit ahead: at a limit there may be room for slices, but not for their descriptors too. */
+    describe(min_size(at + want + UNIT_SLICES, limit));
     top = at;
     if (is_time_for_huge_pages(is_dense)) {
         huge_from = min_size(huge_from, top);

@@ -41,6 +41,9 @@ void window_serve_fast_path(void);
 /* The first slice from which on dense stretches were asked to be huge pages; SLICE_END if none was. */
 uint32_t window_huge_from(void);
 
+/* The first slice above all that were opened. */
+uint32_t window_end(void);
+
 /* Bytes opened so far. */
 size_t window_opened_bytes(void);
 

@@ -148,7 +148,7 @@ static void expect_gap(uintptr_t first, size_t slices)
 static void strangers_among_the_descriptors(void)
 {
     enum { unit_slices = 1024 };
-    size_t top = align_up((window_top() - hot.window_base) >> SLICE_SHIFT, unit_slices);
+    size_t top = align_up((window_top() - hot.window_base) >> SLICE_SHIFT, unit_slices) + unit_slices; /* one is ahead */
     char *stranger = put_obstacle((uintptr_t)hot.descriptors + (top << DESCRIPTOR_SHIFT));
     put_obstacle((uintptr_t)hot.descriptors + ((top + unit_slices) << DESCRIPTOR_SHIFT) + 8192); /* two in a row */
     put_obstacle((uintptr_t)hot.descriptors + ((top + 4 * unit_slices) << DESCRIPTOR_SHIFT));    /* and one apart */
