@@ -26,18 +26,12 @@ void free_notify(struct superblock *s);
 
 /* ---- initialisation and fork (init.c, fork.c) ---- */
 
-/* The largest block of a superblock in this process. */
-extern size_t class_bytes_most;
-
 /* The class of a request, its alignment a power of two; CLASS_COUNT if it is not served from a superblock. */
 static inline unsigned class_of_request(size_t size, size_t alignment)
 {
-    if (size > class_bytes_most || alignment > SLICE_BYTES)
+    if (size > CLASS_BYTES_MAX || alignment > SLICE_BYTES)
         return CLASS_COUNT;
-    if (alignment <= BLOCK_ALIGNMENT)
-        return size_class_of(size);
-    unsigned c = size_class_of_aligned(size, alignment);
-    return c < CLASS_COUNT && size_class[c].bytes <= class_bytes_most ? c : CLASS_COUNT;
+    return alignment <= BLOCK_ALIGNMENT ? size_class_of(size) : size_class_of_aligned(size, alignment);
 }
 
 /* True once the heap can be used; the first caller initialises it.  False if there is no memory at all. */
@@ -109,6 +103,8 @@ void report_double_free(const char *function, const void *p);
 void *allocate(size_t size, size_t alignment, bool *zero);
 /* The same with errno = ENOMEM. */
 void *allocate_or_enomem(size_t size, size_t alignment, bool *zero);
+/* For a large block, valid and in use, that can neither grow in place nor be copied to a larger one. */
+void *resize_last_resort(void *p, size_t size);
 /* Bytes a block of such a request really has; 0 if there can be none. */
 size_t good_size(size_t size, size_t alignment);
 

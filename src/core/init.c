@@ -18,12 +18,6 @@ enum { state_untouched, state_ready, state_failed };
 static _Atomic uint32_t state;
 static struct lock start_lock = LOCK_FREE;
 
-/* Superblocks of the largest classes are 4 MiB each: in a small address space a few of them, most of them empty, would
- * be a good part of it.  Their blocks are spans then. */
-#define SMALL_ADDRESS_SPACE ((size_t)1 << 30)
-#define CLASS_BYTES_MOST_THERE ((size_t)32 << 10)
-size_t class_bytes_most = CLASS_BYTES_MAX;
-
 /* Set while the thread is inside a slow path, so that a signal handler's malloc knows not to wait for locks. */
 THREAD_LOCAL bool in_slow_path;
 
@@ -63,7 +57,7 @@ void fast_paths_open(void)
         return;
     window_serve_fast_path();
     hot.small_limit = SMALL_BYTES_MAX + 1;
-    hot.medium_limit = class_bytes_most + 1;
+    hot.medium_limit = CLASS_BYTES_MAX + 1;
 }
 
 void fast_paths_close(void)
@@ -88,8 +82,6 @@ static bool start(void)
     os_init();
     options_read();
     choose_system_calls();
-    if (os_address_space_limit() < SMALL_ADDRESS_SPACE)
-        class_bytes_most = CLASS_BYTES_MOST_THERE;
     if (!window_start())
         return false;
     rcs_start((enum sync_mode)option_get(option_sync), &empty_heap);

@@ -15,14 +15,13 @@
 #include "core/core.h"
 #include "heap/emergency.h"
 #include "heap/large.h"
+#include "heap/pass.h"
 #include "heap/purge.h"
 #include "os/os.h"
 
 /* Rounds of refilling and popping before sections are given up on: each fails by chance only if the thread is moved or
  * interrupted within it, or others of its cid take all that was found. */
 #define TRIES_MAX 8
-/* Looks into other heaps before giving up; their locks may be held. */
-#define SCRAPES_MAX 8
 
 /* Pops under the heap's lock: the lock modes. */
 static void *pop_locked(struct heap *h, unsigned c)
@@ -93,25 +92,55 @@ static void *take(unsigned c)
     return sync_mode == sync_rcs ? take_by_section(c) : take_locked(c);
 }
 
-/* There is no fresh memory: what lies free in other heaps, and what can be made of it. */
-static COLD void *take_last_resort(unsigned c)
+/* ---- before memory is refused ---- */
+
+/* What could not be had in the usual way. */
+struct wanted {
+    unsigned class; /* CLASS_COUNT: a large block */
+    size_t size, alignment;
+    bool zero;
+    void *block; /* a large block that is to have `size` bytes; NULL: another one is wanted */
+};
+
+static void *squeeze(struct wanted *w)
 {
-    heap_purge(purge_everything, NULL);
-    void *block = take(c);
-    for (int i = 0; block == NULL && i < SCRAPES_MAX; i++) {
-        struct heap *h = heap_here();
-        if (h == NULL)
-            return NULL;
-        lock_take(&h->lock);
-        bool found = heap_scrape(h, c);
-        lock_release(&h->lock);
-        if (found)
-            block = take(c);
-        else
-            os_yield(); /* its lock was held, or there is none */
+    if (w->block != NULL)
+        return large_resize_squeezed(w->block, w->size);
+    if (w->class < CLASS_COUNT)
+        return heap_take_wherever(heap_here(), w->class);
+    return large_squeeze(w->size, w->alignment, &w->zero);
+}
+
+/* Refused is only what nothing in a row is free for: neither as things lie, nor when freed mappings are unmapped, nor
+ * when superblocks have become spans or lent what is free of them.  The last look is one while nobody else, a manager,
+ * has any of it in hand to give it back. */
+static COLD void *take_last_resort(struct wanted *w)
+{
+    void *block = squeeze(w);
+    if (block == NULL) {
+        heap_make_room(room_of_mappings);
+        block = squeeze(w);
+    }
+    if (block == NULL && large_may_lie_free(w->size)) {
+        heap_make_room(room_everywhere);
+        pass_begin();
+        block = squeeze(w);
+        pass_end();
     }
     return block;
 }
+
+void *resize_last_resort(void *p, size_t size)
+{
+    struct wanted w = {.class = CLASS_COUNT, .size = size, .block = p};
+    if (!slow_enter())
+        return NULL;
+    void *block = take_last_resort(&w);
+    slow_leave();
+    return block;
+}
+
+/* ---- taking ---- */
 
 /* A block of class `c`, whose blocks have the alignment that was asked for, or NULL without memory. */
 static void *take_slow(unsigned c, size_t alignment)
@@ -120,7 +149,7 @@ static void *take_slow(unsigned c, size_t alignment)
         return emergency_take(size_class[c].bytes, alignment);
     void *block = take(c);
     if (unlikely(block == NULL))
-        block = take_last_resort(c);
+        block = take_last_resort(&(struct wanted){.class = c, .size = size_class[c].bytes});
     slow_leave_and_notice();
     return block;
 }
@@ -144,7 +173,7 @@ static void *take_fresh(unsigned c)
 void *allocate(size_t size, size_t alignment, bool *zero)
 {
     *zero = false;
-    if (unlikely(size > PTRDIFF_MAX) || unlikely(!core_ready()))
+    if (unlikely(size > PTRDIFF_MAX || alignment > PTRDIFF_MAX - size) || unlikely(!core_ready()))
         return NULL;
     unsigned c = class_of_request(size, alignment);
     if (c < CLASS_COUNT) {
@@ -156,6 +185,11 @@ void *allocate(size_t size, size_t alignment, bool *zero)
     if (!slow_enter())
         return emergency_take(size, alignment);
     void *block = large_take(size, alignment, zero);
+    if (unlikely(block == NULL)) {
+        struct wanted w = {.class = CLASS_COUNT, .size = size, .alignment = alignment};
+        block = take_last_resort(&w);
+        *zero = w.zero;
+    }
     slow_leave_and_notice();
     return block;
 }

@@ -27,6 +27,20 @@ static NOINLINE void *move(void *p, size_t bytes, size_t size)
     return block;
 }
 
+/* A large block that could not be resized where it is.  Of a mapping that means there is no memory: a copy would take even
+ * more.  A span is copied; if that cannot be, what lies around it may do. */
+static COLD void *resize_hard(void *p, struct block old, size_t size)
+{
+    int error = errno;
+    bool grows = size > old.bytes;
+    void *moved = grows && old.kind == block_mapping ? resize_last_resort(p, size) : NULL;
+    if (moved == NULL)
+        moved = move(p, old.bytes, size);
+    if (moved == NULL && old.kind == block_large && (moved = resize_last_resort(p, size)) != NULL)
+        errno = error;
+    return moved;
+}
+
 /* What a quick look does not find, and the size 0. */
 static NOINLINE void *resize(void *p, size_t size)
 {
@@ -48,12 +62,11 @@ static NOINLINE void *resize(void *p, size_t size)
     }
     if (block_fits(old.bytes, size))
         return p;
-    if ((old.kind == block_large || old.kind == block_mapping) && size > class_bytes_most && size <= PTRDIFF_MAX &&
+    if ((old.kind == block_large || old.kind == block_mapping) && size > CLASS_BYTES_MAX && size <= PTRDIFF_MAX &&
         slow_enter()) {
         void *moved = large_resize(p, size);
         slow_leave();
-        if (moved != NULL)
-            return moved;
+        return moved != NULL ? moved : resize_hard(p, old, size);
     }
     return move(p, old.bytes, size);
 }

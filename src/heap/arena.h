@@ -4,7 +4,7 @@
  * never used.  Neighbouring free spans are merged; boundary tags in the descriptors of a span's first and last slice
  * find them.
  *
- * Inside of span.c, span_purge.c and reserve.c; everything here is called with span_lock held.
+ * Inside of span.c, span_squeeze.c, span_purge.c and reserve.c; everything here is called with span_lock held.
  */
 #ifndef SUTLER_HEAP_ARENA_H
 #define SUTLER_HEAP_ARENA_H
@@ -53,5 +53,7 @@ bool arena_open(struct arena *a, size_t slices);
 size_t slices_with(uint32_t first, size_t slices, unsigned flags);
 
 extern struct span_counts span_count;
+/* These slices are no longer free. */
+void span_count_taken(uint32_t first, size_t slices);
 
 #endif

@@ -192,11 +192,26 @@ struct superblock *heap_find_holes(const struct heap *h, unsigned c)
     return NULL;
 }
 
+struct superblock *heap_find_any(const struct heap *h, unsigned c)
+{
+    struct superblock *s = heap_find_fullest(h, c);
+    for (uint32_t at = h->class[c].head[group_nearly_full] - 1; s == NULL && at != SLICE_NONE;) {
+        struct superblock *listed = descriptor_of_slice(at);
+        s = has_room(listed) ? listed : NULL;
+        at = listed->next;
+    }
+    if (s == NULL)
+        s = heap_find_holes(h, c);
+    if (s == NULL && h->active[c] != &empty_superblock && has_room(h->active[c]))
+        s = h->active[c];
+    return s;
+}
+
 struct superblock *heap_take_fullest(struct heap *h, unsigned c, bool or_holes)
 {
     struct superblock *s = heap_find_fullest(h, c);
     if (s == NULL && or_holes)
-        s = heap_find_holes(h, c);
+        s = heap_find_any(h, c);
     if (s != NULL)
         heap_list_remove(h, s);
     return s;

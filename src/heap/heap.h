@@ -72,7 +72,9 @@ void heap_list_remove(struct heap *h, struct superblock *s);
 struct superblock *heap_find_fullest(const struct heap *h, unsigned c);
 /* One that has nothing but holes; they are room from now on. */
 struct superblock *heap_find_holes(const struct heap *h, unsigned c);
-/* As heap_find_fullest, or if there is none as heap_find_holes; off its list. */
+/* Any with room, one with holes or the active one if need be. */
+struct superblock *heap_find_any(const struct heap *h, unsigned c);
+/* As heap_find_fullest, or if there is none as heap_find_any, where no superblock is active; off its list. */
 struct superblock *heap_take_fullest(struct heap *h, unsigned c, bool or_holes);
 
 /* Unlinks a superblock of `h`, active or listed, and takes its owner away; after an rcs_fence() it is exclusive. */
@@ -110,6 +112,9 @@ void *heap_take_fresh(struct heap *h, unsigned c);
 /* Takes one block without any section, however often sections abort: for debuggers that step through them.  It comes
  * from the same superblock every time, so a program stepped from end to end does not grow by one a malloc. */
 void *heap_take_exclusive(struct heap *h, unsigned c);
+/* Before memory is refused: a block of any heap's superblock, which becomes h's, or of a fresh one however short.  `h`
+ * may be NULL, where there is no memory for a heap: then it is the global heap's.  No lock held. */
+void *heap_take_wherever(struct heap *h, unsigned c);
 /* An exclusive superblock of class `c` with room, from the global heap, a quiet heap or fresh memory; or NULL. */
 struct superblock *heap_acquire(struct heap *h, unsigned c);
 
@@ -118,14 +123,14 @@ void global_adopt(struct superblock *s);
 struct superblock *global_take(unsigned c, bool or_holes);
 
 /* ---- other cids' heaps (takeover.c) ---- */
-/* Makes a superblock of another heap exclusive: it has class `c` and room.  From quiet heaps only, unless `any`.
- * NULL if there is none. */
-struct superblock *heap_steal(struct heap *h, unsigned c, bool any);
+/* Makes a superblock of another heap, a quiet one, exclusive: it has class `c` and room.  NULL if there is none. */
+struct superblock *heap_steal(struct heap *h, unsigned c);
 /* Before new memory is used: takes what was posted to quiet heaps, remote frees that wait for a slow path which may
  * never come, and settles it in `h`.  True if there was any. */
 bool heap_sweep(struct heap *h);
-/* For when there is no memory: brings a superblock of class `c` with room to `h` from whichever heap has one. */
-bool heap_scrape(struct heap *h, unsigned c);
+/* For when there is no memory: makes a superblock of class `c` with room exclusive, whichever heap has it, active or not;
+ * or NULL.  No lock held: their locks are waited for. */
+struct superblock *heap_scrape(unsigned c);
 /* The caller's slow path finds itself on heap `h`: if it has left another heap that nobody else uses, that one is
  * brought along.  Returns the caller's heap.  No lock held. */
 struct heap *heap_follow(struct heap *h);

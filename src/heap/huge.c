@@ -53,7 +53,7 @@ static size_t purgeable_bytes_in(uint32_t slice)
     const struct superblock *s = descriptor_head(descriptor_of_slice(slice));
     switch (s->kind) {
     case slice_superblock:
-        return purgeable_bytes(s) / size_class[s->class].slices;
+        return purgeable_bytes(s) / superblock_slices(s);
     case slice_free:
     case slice_free_end:
     case slice_unknown: /* inside a free span, in these stretches; or fresh: the program is about to take it */

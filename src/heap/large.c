@@ -3,7 +3,6 @@
 
 #include "heap/filling.h"
 #include "heap/mapping.h"
-#include "heap/purge.h"
 #include "heap/span.h"
 #include "os/os.h"
 
@@ -23,11 +22,12 @@ static void ask_for_huge_pages(uint32_t first, size_t slices)
     os_advise_huge(start, (size_t)(end - start));
 }
 
-static void *span_block_take(size_t size, size_t alignment, bool *zero)
+static void *span_block_take(size_t size, size_t alignment, bool squeezes, bool *zero)
 {
     size_t slices = max_size(1, slices_for(size)); /* no bytes, aligned: still an address of its own */
+    size_t align_slices = max_size(1, alignment >> SLICE_SHIFT);
     uint32_t first;
-    if (!span_take(span_large, slices, max_size(1, alignment >> SLICE_SHIFT), &first))
+    if (squeezes ? !span_squeeze(slices, align_slices, &first) : !span_take(span_large, slices, align_slices, &first))
         return NULL;
     struct superblock *s = descriptor_of_slice(first);
     *zero = span_is_zero(first, slices);
@@ -67,29 +67,36 @@ void large_give_deferred(void)
     }
 }
 
+static bool is_for_span(size_t size, size_t alignment)
+{
+    return size < MAPPING_BYTES_MIN && alignment < MAPPING_BYTES_MIN;
+}
+
 void *large_take(size_t size, size_t alignment, bool *zero)
 {
-    void *block = NULL;
     large_give_deferred();
     if (size >= FILLING_BYTES_MIN)
         filling_look_back();
-    if (size < MAPPING_BYTES_MIN && alignment < MAPPING_BYTES_MIN) {
-        block = span_block_take(size, alignment, zero);
-        if (block == NULL) { /* what a manager has in its hands is free again after it, though it gave nothing back */
-            heap_purge(purge_everything, NULL);
-            block = span_block_take(size, alignment, zero);
-        }
-    }
-    if (block == NULL)
-        block = mapping_take(size, alignment, zero);
-    /* Under a limit on address space what is left may lie free in the window, which is never unmapped. */
-    if (unlikely(block == NULL) && size >= MAPPING_BYTES_MIN && size <= window_opened_bytes()) {
-        heap_purge(purge_everything, NULL);
-        block = span_block_take(size, alignment, zero);
-    }
+    void *block = is_for_span(size, alignment) ? span_block_take(size, alignment, false, zero)
+                                               : mapping_take(size, alignment, zero);
     if (block != NULL && *zero)
         filling_note(block, size);
     return block;
+}
+
+void *large_squeeze(size_t size, size_t alignment, bool *zero)
+{
+    void *block = is_for_span(size, alignment) ? NULL : mapping_take(size, alignment, zero);
+    if (block == NULL)
+        block = span_block_take(size, alignment, true, zero);
+    if (block == NULL && is_for_span(size, alignment)) /* the window may be full */
+        block = mapping_take(size, alignment, zero);
+    return block;
+}
+
+bool large_may_lie_free(size_t size)
+{
+    return size <= window_opened_bytes();
 }
 
 size_t large_span_bytes(const void *p)
@@ -113,17 +120,18 @@ bool large_span_give(void *p)
     return true;
 }
 
-static void *span_block_resize(void *p, size_t size)
+static void *span_block_resize(void *p, size_t size, bool squeezes)
 {
     uint32_t first = slice_of(p);
     struct superblock *s = descriptor_of_slice(first);
     size_t have = s->span_slices, wanted = slices_for(size);
-    if (size >= MAPPING_BYTES_MIN)
+    if (size >= MAPPING_BYTES_MIN && !squeezes)
         return NULL;
     if (wanted > have) {
-        if (!span_extend(first + (uint32_t)have, wanted - have))
+        uint32_t end = first + (uint32_t)have;
+        if (squeezes ? !span_extend_squeezed(end, wanted - have) : !span_extend(end, wanted - have))
             return NULL;
-        if (!span_is_zero(first + (uint32_t)have, wanted - have))
+        if (!span_is_zero(end, wanted - have))
             s->flags &= (uint8_t)~FLAG_FRESH;
     } else if (wanted < have) {
         s->span_slices = wanted; /* first: the child of a fork in between loses the rest, and does not have it twice */
@@ -136,7 +144,12 @@ static void *span_block_resize(void *p, size_t size)
 
 void *large_resize(void *p, size_t size)
 {
-    return is_span(p) ? span_block_resize(p, size) : mapping_resize(p, size);
+    return is_span(p) ? span_block_resize(p, size, false) : mapping_resize(p, size);
+}
+
+void *large_resize_squeezed(void *p, size_t size)
+{
+    return is_span(p) ? span_block_resize(p, size, true) : mapping_resize(p, size);
 }
 
 struct large_counts large_counts(void)

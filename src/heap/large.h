@@ -18,6 +18,11 @@
  * whether it reads as zeros. */
 void *large_take(size_t size, size_t alignment, bool *zero);
 
+/* The same where large_take found none and memory would be refused: a span or a mapping, whichever can be had. */
+void *large_squeeze(size_t size, size_t alignment, bool *zero);
+/* Whether so much may lie in a row in the window, or come to. */
+bool large_may_lie_free(size_t size);
+
 /* Usable bytes of a block, or 0 if `p` is not the start of one: `p` lies outside all spans and superblocks.  A
  * caller that may not wait for the lock can get BYTES_UNKNOWN. */
 #define BYTES_UNKNOWN SIZE_MAX
@@ -39,6 +44,8 @@ void large_give_deferred(void);
 /* Resizes without copying: in place, or for mappings wherever the system puts it.  NULL if that cannot be done (the
  * block is as it was). */
 void *large_resize(void *p, size_t size);
+/* The same where there was no memory for a copy. */
+void *large_resize_squeezed(void *p, size_t size);
 
 /* There is somebody who calls mapping_unmap_leaving when there is demand (demand.h). */
 extern _Atomic bool mapping_is_helped;

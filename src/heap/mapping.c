@@ -9,20 +9,11 @@
 #include "heap/large.h"
 #include "heap/mapping_cache.h"
 #include "heap/mapping_table.h"
-#include "heap/pass.h"
 #include "heap/window.h"
 #include "os/lock.h"
 #include "os/os.h"
 
 struct lock mapping_lock = LOCK_FREE;
-
-/* Before memory is refused: what is kept goes back, and what the manager has taken out to unmap is waited for. */
-static void make_room(void)
-{
-    pass_begin();
-    mapping_purge(true, NULL);
-    pass_end();
-}
 
 /* Fresh memory at a multiple of `alignment`: maps more and cuts off both ends. */
 static uintptr_t map_aligned(size_t bytes, size_t alignment)
@@ -65,10 +56,6 @@ void *mapping_take(size_t size, size_t alignment, bool *zero)
     lock_release(&mapping_lock);
     if (address == 0) {
         address = map_block(bytes, alignment);
-        if (address == 0) {
-            make_room();
-            address = map_block(bytes, alignment);
-        }
         if (address == 0)
             return NULL;
     }
@@ -178,13 +165,7 @@ void *mapping_resize(void *p, size_t size)
     void *moved = NULL;
     if (grows_full(p, wanted)) /* whole huge pages are moved whole */
         moved = resize(p, align_up(wanted, HUGE_PAGE_BYTES));
-    if (moved == NULL)
-        moved = resize(p, wanted);
-    if (moved == NULL) {
-        make_room();
-        moved = resize(p, wanted);
-    }
-    return moved;
+    return moved != NULL ? moved : resize(p, wanted);
 }
 
 size_t mapping_in_use_bytes(void)

@@ -7,6 +7,7 @@
 #include "heap/heap.h"
 #include "heap/huge.h"
 #include "heap/large.h"
+#include "heap/lend.h"
 #include "heap/pass.h"
 #include "heap/span.h"
 #include "heap/stale.h"
@@ -21,6 +22,7 @@ struct batch {
     struct heap *heap;
     bool is_own; /* each was given up by sections of its heap, which the caller runs on: no fence is needed */
     unsigned count;
+    bool lends;
     bool gave_spans; /* the next pass over the spans will find them */
     struct superblock *superblock[BATCH];
     struct give_back pages;
@@ -141,6 +143,20 @@ static void put_online(struct heap *h, struct superblock *s)
     note_look(s, look_of(s), true);
 }
 
+/* Returns what is wrong with it, or NULL. */
+static const char *purge_superblock(struct batch *b, struct superblock *s)
+{
+    const char *damage = NULL;
+    heap_collect(b->heap, s);
+    if (superblock_live(s, s->word) == 0)
+        return superblock_check_list(s, s->word);
+    uint64_t units = superblock_uncarve(s, &damage);
+    if (damage == NULL && b->lends)
+        units &= ~superblock_lend(s);
+    add_holes(b, s, units);
+    return damage;
+}
+
 /* Purges the batch and puts it online again. */
 static void finish(struct batch *b)
 {
@@ -155,12 +171,7 @@ static void finish(struct batch *b)
     /* From here on they are exclusive. */
     for (unsigned i = 0; i < b->count; i++) {
         struct superblock *s = b->superblock[i];
-        const char *damage = NULL;
-        heap_collect(b->heap, s);
-        if (superblock_live(s, s->word) != 0)
-            add_holes(b, s, superblock_uncarve(s, &damage));
-        else
-            damage = superblock_check_list(s, s->word);
+        const char *damage = purge_superblock(b, s);
         if (damage != NULL) {
             superblock_quarantine(s, "purge", damage);
             b->superblock[i] = NULL;
@@ -172,7 +183,7 @@ static void finish(struct batch *b)
         if (s == NULL)
             continue;
         if (superblock_live(s, s->word) == 0) {
-            span_give(slice_of_descriptor(s), size_class[s->class].slices);
+            superblock_give(s);
             b->gave_spans = true;
         } else {
             put_online(b->heap, s);
@@ -226,6 +237,41 @@ static size_t purge_superblocks(enum purge_what what, bool *changed)
     *changed |= b.gave_spans;
     span_note_purged(b.pages.bytes + stale_bytes);
     return b.pages.bytes + stale_bytes;
+}
+
+/* A quick look: whether it may be empty, or lend a slice.  A block that is on no list may be anywhere. */
+static bool may_yield(const struct superblock *s)
+{
+    size_t free_blocks = superblock_free_blocks(s), live = s->carved - min_size(s->carved, free_blocks);
+    size_t bytes = superblock_capacity(s) * s->block_bytes;
+    if ((s->flags & FLAG_LENT) == 0)
+        bytes = superblock_slices(s) * SLICE_BYTES;
+    return live == 0 || bytes - min_size(bytes, live * s->block_bytes) >= SLICE_BYTES;
+}
+
+static void gather(void)
+{
+    struct batch b = {.lends = true};
+    for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
+        struct superblock *s = descriptor_of_slice(slice);
+        struct heap *h;
+        if (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE) == slice_superblock && may_yield(s) &&
+            (h = superblock_owner(s)) != NULL)
+            add(&b, h, s);
+    }
+    finish(&b);
+    span_note_purged(b.pages.bytes);
+}
+
+void heap_make_room(enum room where)
+{
+    large_give_deferred();
+    pass_begin();
+    mapping_purge(true, NULL);
+    if (where == room_everywhere)
+        gather();
+    pass_end();
+    span_await_leaving();
 }
 
 size_t heap_purge(enum purge_what what, bool *changed)

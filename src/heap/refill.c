@@ -74,28 +74,50 @@ static bool is_dense(const struct heap *h, unsigned c)
            (size_class[c].bytes <= DENSE_BYTES_MAX * 4 && h->class[c].listed >= used_up);
 }
 
+static struct superblock *format(uint32_t first, unsigned c, unsigned slices)
+{
+    bool is_zero = span_is_zero(first, slices);
+    struct superblock *s = superblock_format(first, c, slices);
+    s->flags |= is_zero ? FLAG_FRESH : FLAG_STALE;
+    return s;
+}
+
 static struct superblock *fresh(const struct heap *h, unsigned c)
 {
     uint32_t first;
     enum span_use use = is_dense(h, c) ? span_dense : span_large;
-    if (!span_take(use, size_class[c].slices, 1, &first))
-        return NULL;
-    struct superblock *s = superblock_format(first, c);
-    s->flags |= span_is_zero(first, size_class[c].slices) ? FLAG_FRESH : FLAG_STALE;
-    return s;
+    return span_take(use, size_class[c].slices, 1, &first) ? format(first, c, size_class[c].slices) : NULL;
+}
+
+/* Where there is no span of the class's length: an eighth of it, so that others have something, too; else just what one
+ * block takes. */
+static struct superblock *fresh_short(const struct heap *h, unsigned c)
+{
+    const unsigned bytes = size_class[c].bytes, least = (unsigned)slices_for(bytes);
+    size_t blocks = max_size(1, size_class[c].slices / 8 * SLICE_BYTES / bytes);
+    unsigned some = (unsigned)slices_for(blocks * bytes);
+    enum span_use use = is_dense(h, c) ? span_dense : span_large;
+    uint32_t first;
+    if (least == size_class[c].slices)
+        return span_squeeze(least, 1, &first) ? format(first, c, least) : NULL;
+    if (span_take(use, some, 1, &first))
+        return format(first, c, some);
+    return span_squeeze(least, 1, &first) ? format(first, c, least) : NULL;
 }
 
 /* An exclusive superblock with room, of somebody else's. */
 static struct superblock *heap_find(struct heap *h, unsigned c)
 {
     struct superblock *s = global_take(c, false);
-    return s != NULL ? s : heap_steal(h, c, false);
+    return s != NULL ? s : heap_steal(h, c);
 }
 
 struct superblock *heap_acquire(struct heap *h, unsigned c)
 {
     struct superblock *s = heap_find(h, c);
-    return s != NULL ? s : fresh(h, c);
+    if (s == NULL)
+        s = fresh(h, c);
+    return s != NULL ? s : fresh_short(h, c);
 }
 
 /* Sections of the caller's own heap may be running on `old` until the commit; in the lock modes the lock is enough. */
@@ -206,12 +228,13 @@ enum refill heap_refill(struct heap *h, unsigned c)
             return stocked;
     }
     struct superblock *s = choose(h, c, trickle);
-    if (s != NULL)
-        return install(h, c, old, s);
-    if (old->uncarved == 0)
-        return refill_exhausted;
-    old->flags &= (uint8_t)~FLAG_HOLES;
-    return restock(h, old, false);
+    if (s == NULL && old->uncarved != 0) {
+        old->flags &= (uint8_t)~FLAG_HOLES;
+        return restock(h, old, false);
+    }
+    if (s == NULL)
+        s = fresh_short(h, c);
+    return s != NULL ? install(h, c, old, s) : refill_exhausted;
 }
 
 void *heap_take_fresh(struct heap *h, unsigned c)
@@ -257,6 +280,23 @@ static void *take_from(struct heap *h, struct superblock *s)
         s->word = *link_of(block);
     }
     heap_settle(h, s);
+    return block;
+}
+
+void *heap_take_wherever(struct heap *h, unsigned c)
+{
+    const int tries = 8; /* what was found may be damaged */
+    struct superblock *s;
+    void *block = NULL;
+    if (h == NULL)
+        h = &global_heap;
+    for (int i = 0; block == NULL && i < tries; i++) {
+        if ((s = heap_scrape(c)) == NULL && (s = fresh(h, c)) == NULL && (s = fresh_short(h, c)) == NULL)
+            return NULL;
+        lock_take(&h->lock);
+        block = take_from(h, s);
+        lock_release(&h->lock);
+    }
     return block;
 }
 

@@ -18,7 +18,7 @@
  * with.
  */
 #include "heap/heap.h"
-#include "heap/span.h"
+#include "heap/lend.h"
 #include "options/options.h"
 
 #define SURPLUS_FLOOR 4u
@@ -48,7 +48,7 @@ static unsigned next_step(const struct superblock *s, enum group group)
     if (group == group_mostly_free)
         return s->carved;
     unsigned spare = (s->blocks * eighths[group] + 7u) / 8;
-    unsigned uncarved = superblock_is_carvable(s) ? (unsigned)(s->blocks - s->carved) : 0;
+    unsigned uncarved = superblock_is_carvable(s) ? superblock_capacity(s) - s->carved : 0;
     unsigned count = spare > uncarved ? spare - uncarved : 1;
     return count < s->carved ? count : s->carved;
 }
@@ -102,7 +102,7 @@ static void release(struct heap *h, struct superblock *s)
     if (damage != NULL)
         superblock_quarantine(s, "free", damage);
     else
-        span_give(slice_of_descriptor(s), size_class[s->class].slices);
+        superblock_give(s);
 }
 
 /* Empty ones go first, whichever they are: what is mostly free is still this heap's to fill or to empty. */

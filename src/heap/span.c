@@ -36,8 +36,7 @@ static uint32_t take_anywhere(struct arena *a, size_t slices)
     return first;
 }
 
-/* These slices are no longer free. */
-static void count_taken(uint32_t first, size_t slices)
+void span_count_taken(uint32_t first, size_t slices)
 {
     span_count.in_use_bytes += slices << SLICE_SHIFT;
     span_count.dirty_bytes -= slices_with(first, slices, FLAG_DIRTY) << SLICE_SHIFT;
@@ -64,7 +63,7 @@ static bool take(enum span_use use, size_t slices, size_t align_slices, uint32_t
         at += head;
     }
     if (at != SLICE_NONE) {
-        count_taken(at, slices);
+        span_count_taken(at, slices);
         *first = at;
     }
     lock_release(&span_lock);
@@ -102,7 +101,7 @@ bool span_extend(uint32_t end, size_t more)
         done = true;
     }
     if (done)
-        count_taken(end, more);
+        span_count_taken(end, more);
     lock_release(&span_lock);
     if (done)
         touch_await(end, more);
@@ -125,6 +124,17 @@ static bool give_back_now(uint32_t first, size_t slices)
     return os_purge(start, slices << SLICE_SHIFT);
 }
 
+/* Spans being given back by threads that free them: nobody's at the moment. */
+static _Atomic unsigned leaving;
+
+void span_await_leaving(void)
+{
+    static _Atomic uint32_t never;
+    const uint64_t moment_ns = 100000;
+    for (int i = 0; i < 100 && atomic_load(&leaving) != 0; i++)
+        os_futex_wait_for(&never, 0, moment_ns);
+}
+
 void span_give(uint32_t first, size_t slices)
 {
     for (size_t i = 0; i < slices; i++) {
@@ -137,9 +147,11 @@ void span_give(uint32_t first, size_t slices)
     span_count.dirty_bytes += slices << SLICE_SHIFT;
     bool crowded = span_count.dirty_bytes > max_size(SPAN_DIRTY_FLOOR, span_count.opened_bytes / 4);
     if (slices >= SPAN_PURGE_MIN && crowded) {
+        atomic_fetch_add(&leaving, 1);
         lock_release(&span_lock); /* it takes a millisecond, and until they are inserted the slices are ours */
         bool purged = give_back_now(first, slices);
         lock_take(&span_lock);
+        atomic_fetch_sub(&leaving, 1);
         if (purged)
             span_note_returned(first, slices);
     }
@@ -169,21 +181,31 @@ size_t span_in_use_bytes(void)
     return span_count.in_use_bytes;
 }
 
-/* How many slices the block or superblock that begins here takes; 0 if none does. */
+/* ---- a child ---- */
+
+static bool is_of_superblock(const struct superblock *tail)
+{
+    const struct superblock *s = descriptor_of_slice(tail->next);
+    return (s->kind == slice_superblock || s->kind == slice_quarantine) && s < tail &&
+           (size_t)(tail - s) < superblock_slices(s);
+}
+
+/* How many slices the large block that begins here takes; 1 for a slice of anything else that is in use. */
 static size_t slices_in_use(const struct superblock *s)
 {
     switch (s->kind) {
     case slice_superblock:
     case slice_quarantine:
-        return size_class[s->class].slices;
+    case slice_emergency:
+        return 1;
+    case slice_tail:
+        return is_of_superblock(s);
     case slice_large:
         return s->span_slices;
     default:
-        return s->kind == slice_emergency;
+        return 0;
     }
 }
-
-/* ---- a child ---- */
 
 /* Slices that belong to nothing.  What they hold nobody knows. */
 static void free_orphans(uint32_t first, size_t slices)
@@ -229,6 +251,7 @@ void span_recover(bool anew)
             forget_bins(&arena[i]);
         reserve_forget();
     }
+    atomic_store(&leaving, 0);
     span_count.in_use_bytes = span_count.dirty_bytes = 0;
     size_t slices;
     for (uint32_t at = window_slice_from(0); at != SLICE_END; at = window_slice_from(at + (uint32_t)slices)) {

@@ -23,11 +23,19 @@ enum span_use { span_dense, span_large };
  * without memory.  Their descriptors are slice_unknown. */
 bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *first);
 
+/* The same where span_take found none and memory would be refused: from whatever is free, or can be, in a row. */
+bool span_squeeze(size_t slices, size_t align_slices, uint32_t *first);
+
 /* Gives slices back; they may hold anything. */
 void span_give(uint32_t first, size_t slices);
 
+/* Waits for spans other threads have freed and are giving back. */
+void span_await_leaving(void);
+
 /* Lengthens the span that ends before slice `end` by `more` slices if they are free and directly there. */
 bool span_extend(uint32_t end, size_t more);
+/* The same where the block could not be had elsewhere: opens more, if need be. */
+bool span_extend_squeezed(uint32_t end, size_t more);
 
 /* True if all slices read as zero. */
 bool span_is_zero(uint32_t first, size_t slices);

@@ -62,7 +62,7 @@ static size_t purge_piece(struct superblock *s, bool waits, uint64_t *units)
 /* Content stays; so it need not be done under the lock. */
 static void split_huge_pages(const struct superblock *s)
 {
-    char *start = superblock_start(s), *end = start + size_class[s->class].slices * SLICE_BYTES;
+    char *start = superblock_start(s), *end = start + superblock_slices(s) * SLICE_BYTES;
     for (char *at = start; at < end; at = (char *)align_up((uintptr_t)at + 1, HUGE_PAGE_BYTES))
         huge_split(at);
 }

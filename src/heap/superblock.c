@@ -32,22 +32,43 @@ static uint64_t all_units(const struct superblock *s, unsigned shift)
     return bit_run(0, (unsigned)((covered + (1ul << shift) - 1) >> shift));
 }
 
+/* The units of slices it lent. */
+static uint64_t lent_units(const struct superblock *s, unsigned shift)
+{
+    uint64_t units = 0;
+    if (likely((s->flags & FLAG_LENT) == 0))
+        return 0;
+    const unsigned per_slice = 1u << (SLICE_SHIFT - shift);
+    for (unsigned i = 1; i < superblock_slices(s); i++)
+        if (!superblock_has_slice(s, i) && i * per_slice < UNITS_MAX)
+            units |= bit_run(i * per_slice, per_slice);
+    return units;
+}
+
+/* A block that touches one of these does not exist. */
+static uint64_t units_gone(const struct superblock *s, unsigned shift)
+{
+    return s->uncarved | lent_units(s, shift);
+}
+
 bool superblock_is_block(const struct superblock *s, const void *p)
 {
     unsigned i = superblock_block_number(s, (size_t)((const char *)p - superblock_start(s)));
-    return superblock_is_block_start(s, p) && (units_of_block(s, unit_shift(s), i) & s->uncarved) == 0;
+    unsigned shift = unit_shift(s);
+    return superblock_is_block_start(s, p) && (units_of_block(s, shift, i) & units_gone(s, shift)) == 0;
 }
 
 /* ---- birth ---- */
 
-struct superblock *superblock_format(uint32_t first, unsigned class)
+struct superblock *superblock_format(uint32_t first, unsigned class, unsigned slices)
 {
     struct superblock *s = descriptor_of_slice(first);
     const struct size_class *row = &size_class[class];
     ASSERT(superblock_is_exclusive(s));
+    ASSERT(slices <= row->slices && slices * SLICE_BYTES >= row->bytes);
     s->word = 0;
     s->notify_at = NOTIFY_NEVER;
-    s->blocks = row->blocks;
+    s->blocks = (uint16_t)min_size(row->blocks, slices * SLICE_BYTES / row->bytes);
     s->reciprocal = row->reciprocal;
     atomic_store_explicit(&s->x_remote, 0, memory_order_relaxed);
     s->next = s->prev = SLICE_NONE;
@@ -56,8 +77,9 @@ struct superblock *superblock_format(uint32_t first, unsigned class)
     s->class = (uint8_t)class;
     s->group = group_none;
     s->uncarved = all_units(s, unit_shift(s));
-    s->flags &= (uint8_t)~(FLAG_AGED | FLAG_HOLES);
-    for (unsigned i = 1; i < row->slices; i++) {
+    s->flags &= (uint8_t)~(FLAG_AGED | FLAG_HOLES | FLAG_LENT);
+    ASSERT(superblock_slices(s) == slices);
+    for (unsigned i = 1; i < slices; i++) {
         struct superblock *tail = s + i;
         tail->next = first;
         __atomic_store_n(&tail->kind, slice_tail, __ATOMIC_RELEASE);
@@ -111,13 +133,16 @@ static struct carving carve_tail(const struct superblock *s, unsigned shift, uns
     return (struct carving){link_run(s, low, high), bit_run(first, units_end - first)};
 }
 
-/* After a purge the uncarved units can lie anywhere.  Takes the lowest block that does not exist, all its units, and
- * with them every other block that now has all of its units. */
+/* After a purge the uncarved units can lie anywhere.  Takes the lowest block that does not exist and touches nothing
+ * lent, all its units, and with them every other block that now has all of its units. */
 static struct carving carve_hole(const struct superblock *s, unsigned shift, unsigned first)
 {
+    const uint64_t lent = lent_units(s, shift);
     unsigned i = (unsigned)(((size_t)first << shift) / s->block_bytes);
+    while ((units_of_block(s, shift, i) & lent) != 0)
+        i++;
     uint64_t units = units_of_block(s, shift, i) & s->uncarved;
-    uint64_t remain = s->uncarved & ~units;
+    uint64_t remain = (s->uncarved & ~units) | lent;
     unsigned low = i, high = i + 1;
     while (low > 0 && (units_of_block(s, shift, low - 1) & units) != 0)
         low--;
@@ -141,7 +166,8 @@ struct carving superblock_carve(const struct superblock *s, enum carve amount)
     unsigned shift = unit_shift(s);
     unsigned first = low_bit(s->uncarved);
     uint64_t tail = all_units(s, shift) & ~bit_run(0, first);
-    return s->uncarved == tail ? carve_tail(s, shift, first, amount) : carve_hole(s, shift, first);
+    bool is_tail = s->uncarved == tail && (s->flags & FLAG_LENT) == 0;
+    return is_tail ? carve_tail(s, shift, first, amount) : carve_hole(s, shift, first);
 }
 
 void superblock_count_carving(struct superblock *s, struct carving carving)
@@ -159,9 +185,46 @@ void superblock_discount_carving(struct superblock *s, struct carving carving)
 void superblock_recount(struct superblock *s)
 {
     unsigned shift = unit_shift(s), carved = 0;
+    const uint64_t gone = units_gone(s, shift);
     for (unsigned i = 0; i < s->blocks; i++)
-        carved += (units_of_block(s, shift, i) & s->uncarved) == 0;
+        carved += (units_of_block(s, shift, i) & gone) == 0;
     s->carved = (uint16_t)carved;
+}
+
+/* ---- slices lent ---- */
+
+unsigned superblock_capacity_lent(const struct superblock *s)
+{
+    unsigned shift = unit_shift(s), blocks = 0;
+    const uint64_t lent = lent_units(s, shift);
+    for (unsigned i = 0; i < s->blocks; i++)
+        blocks += (units_of_block(s, shift, i) & lent) == 0;
+    return blocks;
+}
+
+uint64_t superblock_units_kept(const struct superblock *s)
+{
+    unsigned shift = unit_shift(s);
+    const uint64_t gone = units_gone(s, shift);
+    uint64_t kept = 0;
+    for (unsigned i = 0; i < s->blocks; i++) {
+        uint64_t units = units_of_block(s, shift, i);
+        kept |= (units & gone) == 0 ? units : 0;
+    }
+    return kept;
+}
+
+void superblock_forget_lent(struct superblock *s)
+{
+    unsigned shift = unit_shift(s);
+    const uint64_t lent = lent_units(s, shift);
+    uint64_t room = 0;
+    for (unsigned i = 0; lent != 0 && i < s->blocks; i++) {
+        uint64_t units = units_of_block(s, shift, i);
+        room |= (units & lent) == 0 ? units : 0;
+    }
+    if (lent != 0)
+        s->uncarved &= room;
 }
 
 /* ---- lists ---- */
@@ -264,10 +327,11 @@ static struct {
 /* Links the free blocks that exist in address order. */
 static void rebuild(struct superblock *s, unsigned shift)
 {
+    const uint64_t gone = units_gone(s, shift);
     uint64_t word = 0;
     unsigned carved = 0;
     for (unsigned i = s->blocks; i-- > 0;) {
-        if ((units_of_block(s, shift, i) & s->uncarved) != 0)
+        if ((units_of_block(s, shift, i) & gone) != 0)
             continue;
         carved++;
         if ((rebuilding.is_free[i / 64] >> (i % 64) & 1) != 0) {
@@ -285,6 +349,7 @@ void superblock_finish_uncarving(struct superblock *s)
     if (atomic_load(&rebuilding.of) != s)
         return;
     rebuild(s, unit_shift(s));
+    superblock_forget_lent(s);
     atomic_store(&rebuilding.of, NULL);
 }
 
@@ -310,19 +375,20 @@ uint64_t superblock_uncarve(struct superblock *s, const char **damage)
     }
 
     /* A unit that a live block touches stays. */
-    uint64_t kept = 0;
+    uint64_t kept = 0, gone = units_gone(s, shift);
     for (unsigned i = 0; i < s->blocks; i++) {
         uint64_t units = units_of_block(s, shift, i);
-        if ((units & s->uncarved) == 0 && (is_free[i / 64] >> (i % 64) & 1) == 0)
+        if ((units & gone) == 0 && (is_free[i / 64] >> (i % 64) & 1) == 0)
             kept |= units;
     }
-    uint64_t dropped = all_units(s, shift) & ~kept & ~s->uncarved;
+    uint64_t dropped = all_units(s, shift) & ~kept & ~gone;
     if (dropped == 0)
         return 0;
     s->flags &= (uint8_t)~FLAG_FRESH; /* of a block with units on both sides of a dropped one's border, a part may stay */
     atomic_store(&rebuilding.of, s);
     s->uncarved |= dropped;
     rebuild(s, shift);
+    superblock_forget_lent(s);
     atomic_store(&rebuilding.of, NULL);
     return dropped;
 }

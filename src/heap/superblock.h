@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A superblock: an aligned run of slices holding blocks of one class (Hoard; LFMalloc section 3.2).  This file owns
+ * A superblock: an aligned run of slices holding blocks of one class (Hoard; LFMalloc section 3.2).  It is as long as
+ * its class says, or shorter where address space is: then `blocks` is less, and tells how long.  This file owns
  * its descriptor and what can be done to one superblock at a time; which heap has it, and where it is listed, is
  * heap.h's.
  *
@@ -72,6 +73,8 @@ enum group {
 /* The first slice of a superblock in a huge page that was broken to give back what is uncarved of it: these are holes,
  * a page fault for each of their pages, and malloc takes fresh memory before it fills them (decision 12). */
 #define FLAG_HOLES 64u
+/* The first slice of a superblock that lent some of the others (lend.h). */
+#define FLAG_LENT 128u
 
 /* In `seen`, which has no neighbours that other threads write without a lock. */
 #define SEEN_PURGED 1u /* the superblock was purged looking so */
@@ -225,9 +228,16 @@ static inline unsigned superblock_free_blocks(const struct superblock *s)
     return word_count(superblock_word(s)) + word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed));
 }
 
+/* Blocks there are and could be carved: fewer than there are numbers for if it lent slices. */
+unsigned superblock_capacity_lent(const struct superblock *s);
+static inline unsigned superblock_capacity(const struct superblock *s)
+{
+    return likely((s->flags & FLAG_LENT) == 0) ? s->blocks : superblock_capacity_lent(s);
+}
+
 static inline unsigned superblock_available(const struct superblock *s, uint64_t word)
 {
-    return s->blocks - superblock_live(s, word);
+    return superblock_capacity(s) - superblock_live(s, word);
 }
 
 /* Room that is not a hole. */
@@ -273,6 +283,8 @@ static inline bool superblock_starts_block(const struct superblock *s, const voi
 static inline bool superblock_is_carved_to(const struct superblock *s, const void *p)
 {
     const unsigned unit_shift_least = 12;
+    if (unlikely((s->flags & FLAG_LENT) != 0))
+        return false; /* not that quickly */
     if (s->uncarved == 0)
         return true;
     size_t end = (size_t)((const char *)p - superblock_start(s)) + s->block_bytes;
@@ -284,8 +296,23 @@ bool superblock_is_block(const struct superblock *s, const void *p);
 
 /* ---- verbs on one superblock ---- */
 
-/* Makes a fresh span (slice numbers first .. first + slices of the class) an exclusive superblock, nothing carved. */
-struct superblock *superblock_format(uint32_t first, unsigned class);
+/* Makes a fresh span an exclusive superblock, nothing carved.  `slices`: as many as the class's, or fewer but enough for
+ * one block. */
+struct superblock *superblock_format(uint32_t first, unsigned class, unsigned slices);
+
+/* From its first slice to its last. */
+static inline unsigned superblock_slices(const struct superblock *s)
+{
+    const struct size_class *row = &size_class[s->class];
+    return s->blocks == row->blocks ? row->slices : (unsigned)slices_for((size_t)s->blocks * s->block_bytes);
+}
+
+/* Whether slice number `i` of these is (still) its own. */
+static inline bool superblock_has_slice(const struct superblock *s, unsigned i)
+{
+    return i == 0 || (__atomic_load_n(&s[i].kind, __ATOMIC_ACQUIRE) == slice_tail &&
+                      s[i].next == slice_of_descriptor(s));
+}
 
 /* Links blocks of uncarved units into a list that starts from an empty word.  Nothing of the superblock changes until the
  * carving is counted; one whose list could not be published is discounted again. */
@@ -328,5 +355,10 @@ uint64_t superblock_uncarve(struct superblock *s, const char **damage);
 void superblock_finish_uncarving(struct superblock *s);
 /* Bytes of a unit. */
 size_t superblock_unit_bytes(const struct superblock *s);
+/* The units of the blocks that are carved. */
+uint64_t superblock_units_kept(const struct superblock *s);
+/* Exclusive, after slices were lent: what is left of some units is room for no block any more, and these are not uncarved
+ * then. */
+void superblock_forget_lent(struct superblock *s);
 
 #endif

@@ -70,16 +70,16 @@ static bool lists_any(const struct heap *h, unsigned c)
     return __atomic_load_n(&h->class[c].listed, __ATOMIC_RELAXED) != 0;
 }
 
-struct superblock *heap_steal(struct heap *h, unsigned c, bool any)
+struct superblock *heap_steal(struct heap *h, unsigned c)
 {
     if (!rcs_has_fence())
         return NULL;
     unsigned total = atomic_load_explicit(&heap_total, memory_order_acquire);
     for (unsigned i = 0; i < total; i++) {
         struct heap *other = heap_list[i];
-        if (other == h || !lists_any(other, c) || (!any && !is_quiet(other, QUIET_NS)) || !lock_try(&other->lock))
+        if (other == h || !lists_any(other, c) || !is_quiet(other, QUIET_NS) || !lock_try(&other->lock))
             continue;
-        struct superblock *s = heap_take_fullest(other, c, any);
+        struct superblock *s = heap_take_fullest(other, c, false);
         if (s != NULL) {
             superblock_clear_owner(s);
             if (!rcs_fence()) {
@@ -94,12 +94,24 @@ struct superblock *heap_steal(struct heap *h, unsigned c, bool any)
     return NULL;
 }
 
-bool heap_scrape(struct heap *h, unsigned c)
+struct superblock *heap_scrape(unsigned c)
 {
-    struct superblock *s = heap_steal(h, c, true);
-    if (s != NULL)
-        heap_settle(h, s);
-    return s != NULL;
+    struct superblock *s = NULL;
+    unsigned total = rcs_has_fence() ? atomic_load_explicit(&heap_total, memory_order_acquire) : 0;
+    for (unsigned i = 0; s == NULL && i < total; i++) {
+        struct heap *other = heap_list[i];
+        lock_take(&other->lock);
+        s = heap_find_any(other, c);
+        if (s != NULL) {
+            heap_take_offline(other, s);
+            if (!rcs_fence()) {
+                heap_undo_offline(other, s);
+                s = NULL;
+            }
+        }
+        lock_release(&other->lock);
+    }
+    return s != NULL ? s : global_take(c, true);
 }
 
 static bool exchange(struct heap *h, struct heap *other)

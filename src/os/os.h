@@ -108,9 +108,6 @@ bool os_cpus_are_busy(void);
  * child has not got it.  NULL if there can be none.  The descriptor stays open. */
 void *os_shared_page(const char *name, size_t size);
 
-/* RLIMIT_AS; SIZE_MAX: none. */
-size_t os_address_space_limit(void);
-
 /* The most memory the process has had resident so far; 0 if the system does not tell. */
 size_t os_resident_peak_bytes(void);
 

@@ -185,14 +185,6 @@ void *os_shared_page(const char *name, size_t size)
     return (void *)at;
 }
 
-size_t os_address_space_limit(void)
-{
-    struct rlimit limit;
-    if (sys_failed(sys_call(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit, 0, 0)))
-        return SIZE_MAX;
-    return limit.rlim_cur == RLIM_INFINITY ? SIZE_MAX : limit.rlim_cur;
-}
-
 size_t os_resident_peak_bytes(void)
 {
     struct rusage usage;

@@ -10,7 +10,7 @@
 #define CALLS_CORE(CALL) CALL(mmap) CALL(munmap) CALL(mremap) CALL(madvise) CALL(mprotect) CALL(futex)
 
 /* Once, at the start of every process. */
-#define CALLS_START(CALL) CALL(prctl) CALL(prlimit64) CALL(openat) CALL(read) CALL(close)
+#define CALLS_START(CALL) CALL(prctl) CALL(openat) CALL(read) CALL(close)
 
 /* Where there is something to say. */
 #define CALLS_REPORT(CALL) CALL(write)

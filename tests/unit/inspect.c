@@ -223,7 +223,7 @@ struct superblock *test_superblock_new(unsigned c)
 {
     uint32_t first;
     EXPECT(span_take(span_dense, size_class[c].slices, 1, &first));
-    return superblock_format(first, c);
+    return superblock_format(first, c, size_class[c].slices);
 }
 
 void test_carve_all(struct superblock *s)

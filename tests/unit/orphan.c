@@ -186,8 +186,9 @@ static void expect_nothing_in_hands(void)
         const struct arena *a = arena_of(at);
         slices = 1;
         if (s->kind == slice_superblock) {
-            slices = size_class[s->class].slices;
             EXPECT_MSG(superblock_owner(s) != NULL, "nobody owns the superblock at slice %u", (unsigned)at);
+        } else if (s->kind == slice_tail) {
+            EXPECT_MSG(descriptor_of_slice(s->next)->kind == slice_superblock, "slice %u is of no superblock", (unsigned)at);
         } else if (s->kind == slice_large || s->kind == slice_free) {
             slices = s->span_slices;
         } else if (at >= a->fresh_first && at < a->fresh_end) {

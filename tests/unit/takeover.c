@@ -43,16 +43,16 @@ static void a_quiet_heap_is_stolen_from(unsigned c)
     void *block = test_take(s);
     settle(other, s);
     other->refills = 1; /* its pulse has changed since the last look, which was never */
-    EXPECT(heap_steal(h, c, false) == NULL);
+    EXPECT(heap_steal(h, c) == NULL);
     let_it_become_quiet();
     lock_take(&other->lock);
-    EXPECT(heap_steal(h, c, false) == NULL); /* somebody is in there */
+    EXPECT(heap_steal(h, c) == NULL); /* somebody is in there */
     lock_release(&other->lock);
-    EXPECT(heap_steal(other, c, false) == NULL); /* not from oneself */
-    EXPECT(heap_steal(h, c, false) == s);
+    EXPECT(heap_steal(other, c) == NULL); /* not from oneself */
+    EXPECT(heap_steal(h, c) == s);
     EXPECT(superblock_owner(s) == NULL && s->group == group_none);
     EXPECT_EQ(other->class[c].listed, 0);
-    EXPECT(heap_steal(h, c, false) == NULL);
+    EXPECT(heap_steal(h, c) == NULL);
     settle(h, s);
     free(block); /* finds its superblock wherever it is now */
     EXPECT_EQ(class_inspect(c).live, 0);
@@ -63,7 +63,7 @@ static void a_quiet_heap_is_stolen_from(unsigned c)
     settle(other, s);
     let_it_become_quiet();
     other->refills++;
-    EXPECT(heap_steal(h, c, false) == NULL);
+    EXPECT(heap_steal(h, c) == NULL);
     expect_heaps_sound();
 }
 
@@ -77,12 +77,12 @@ static void an_active_list_that_changes_is_no_quiet_heap(unsigned c)
     settle(other, s);
     superblock_set_owner(active, other);
     other->active[c + 1] = active;
-    EXPECT(heap_steal(h, c, false) == NULL);
+    EXPECT(heap_steal(h, c) == NULL);
     let_it_become_quiet();
     void *block = test_take(active);
-    EXPECT(heap_steal(h, c, false) == NULL);
+    EXPECT(heap_steal(h, c) == NULL);
     let_it_become_quiet();
-    EXPECT(heap_steal(h, c, false) == s);
+    EXPECT(heap_steal(h, c) == s);
     settle(h, s);
     test_give(active, block);
     expect_heaps_sound();
@@ -99,8 +99,8 @@ static void a_refill_steals_before_it_grows(unsigned c)
         held[i] = test_take(s);
     settle(other, s);
     let_it_become_quiet();
-    heap_steal(h, size_class_of(16), false); /* has nothing of the class; looks at nobody */
-    (void)heap_steal(h, c + 1, false);
+    heap_steal(h, size_class_of(16)); /* has nothing of the class; looks at nobody */
+    (void)heap_steal(h, c + 1);
     test_heap_bind(h);
     other->pulse = other->refills; /* as a first look would leave it */
     other->pulse_since_ns = 1;

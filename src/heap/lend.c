@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/lend.h"
+
+#include "heap/span.h"
+
+static uint64_t units_of_slice(const struct superblock *s, unsigned i)
+{
+    unsigned per_slice = (unsigned)(SLICE_BYTES / superblock_unit_bytes(s));
+    return i * per_slice < 64 ? bit_run(i * per_slice, per_slice) : 0; /* else behind all blocks */
+}
+
+static bool is_spare(const struct superblock *s, unsigned i, uint64_t kept)
+{
+    return i > 0 && superblock_has_slice(s, i) && (units_of_slice(s, i) & kept) == 0;
+}
+
+uint64_t superblock_lend(struct superblock *s)
+{
+    const uint32_t first = slice_of_descriptor(s);
+    const unsigned slices = superblock_slices(s);
+    const uint64_t kept = superblock_units_kept(s);
+    uint64_t lent = 0;
+    for (unsigned i = 1, run; i < slices; i += run + 1) {
+        for (run = 0; i + run < slices && is_spare(s, i + run, kept); run++)
+            lent |= units_of_slice(s, i + run);
+        if (run == 0)
+            continue;
+        s->flags |= FLAG_LENT;
+        span_give(first + i, run);
+    }
+    superblock_forget_lent(s);
+    return lent;
+}
+
+/* From the end: as long as the first slice is not free, the others are known by it. */
+static void give_what_is_left(struct superblock *s)
+{
+    const uint32_t first = slice_of_descriptor(s);
+    for (unsigned end = superblock_slices(s), run; end > 0; end -= run > 0 ? run : 1) {
+        for (run = 0; run < end && superblock_has_slice(s, end - 1 - run);)
+            run++;
+        if (run > 0)
+            span_give(first + end - run, run);
+    }
+}
+
+void superblock_give(struct superblock *s)
+{
+    if (unlikely((s->flags & FLAG_LENT) != 0))
+        give_what_is_left(s);
+    else
+        span_give(slice_of_descriptor(s), superblock_slices(s));
+}

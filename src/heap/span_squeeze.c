@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Spans where memory is short: whatever free slices follow each other, wherever they lie.  What span.c does not look
+ * at for the sake of speed or order is looked at here: all spans of a bin, two that differ only in their arena, opened
+ * memory and the free span before it, the last free span together with what can still be opened behind it.
+ *
+ * All spans are looked at each time; nobody comes here before memory would be refused.
+ */
+#include "heap/arena.h"
+#include "heap/touch.h"
+
+static bool is_free(uint32_t slice)
+{
+    return window_contains(slice_address(slice)) && descriptor_of_slice(slice)->kind == slice_free;
+}
+
+/* The slices that follow the free span are free, too, but of the other arena: now of the same. */
+static void join(uint32_t first, uint32_t next)
+{
+    size_t slices = descriptor_of_slice(first)->span_slices, more = descriptor_of_slice(next)->span_slices;
+    unsigned flag = descriptor_of_slice(first)->flags & FLAG_LARGE;
+    arena_remove(first);
+    arena_remove(next);
+    for (struct superblock *s = descriptor_of_slice(next), *end = s + more; s < end; s++)
+        s->flags = (uint8_t)((s->flags & ~FLAG_LARGE) | flag);
+    arena_insert(first, slices + more, false);
+}
+
+/* All that is free is in the bins, in spans as long as can be. */
+static void consolidate(void)
+{
+    for (struct arena *a = arena; a < arena + ARRAY_LEN(arena); a++) {
+        uint32_t first = a->fresh_first;
+        size_t have = a->fresh_end - first;
+        a->fresh_first = a->fresh_end = 0;
+        if (have > 0)
+            arena_insert_merged(first, have, false);
+    }
+    for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
+        if (descriptor_of_slice(slice)->kind != slice_free)
+            continue;
+        uint32_t next;
+        while (is_free(next = slice + (uint32_t)descriptor_of_slice(slice)->span_slices))
+            join(slice, next);
+        slice = next - 1;
+    }
+}
+
+/* Where in a run that begins at `first` a span could begin. */
+static uint32_t aligned_from(uint32_t first, size_t align_slices)
+{
+    return slice_of((void *)align_up((uintptr_t)slice_address(first), align_slices << SLICE_SHIFT));
+}
+
+static bool fits(uint32_t first, size_t slices, size_t align_slices)
+{
+    size_t head = aligned_from(first, align_slices) - first;
+    return head + slices <= descriptor_of_slice(first)->span_slices;
+}
+
+/* The shortest free span that has room, so that the others stay long; SLICE_NONE if there is none. */
+static uint32_t find(size_t slices, size_t align_slices)
+{
+    uint32_t best = SLICE_NONE;
+    size_t best_slices = SIZE_MAX;
+    for (const struct arena *a = arena; a < arena + ARRAY_LEN(arena); a++)
+        for (unsigned bin = bin_next(a, 0); bin < BIN_COUNT;
+             bin = bin + 1 < BIN_COUNT ? bin_next(a, bin + 1) : BIN_COUNT)
+            for (uint32_t at = a->bin_head[bin] - 1; at != SLICE_NONE; at = descriptor_of_slice(at)->next)
+                if (descriptor_of_slice(at)->span_slices < best_slices && fits(at, slices, align_slices)) {
+                    best_slices = descriptor_of_slice(at)->span_slices;
+                    best = at;
+                }
+    return best;
+}
+
+/* First slice of what is free at the end of the window. */
+static uint32_t free_end(void)
+{
+    uint32_t end = window_end();
+    if (end == 0 || !window_contains(slice_address(end - 1)))
+        return end;
+    const struct superblock *last = descriptor_of_slice(end - 1);
+    return last->kind == slice_free ? end - 1 : last->kind == slice_free_end ? last->next : end;
+}
+
+/* Opens what is missing to `slices` from the free end on; elsewhere, and as free as the rest, if it cannot be there. */
+static bool open_missing(size_t slices, size_t align_slices)
+{
+    size_t count;
+    uint32_t run = free_end(), end = window_end(), first;
+    size_t missing = aligned_from(run, align_slices) + slices - end;
+    if (!window_open(missing, false, &first, &count))
+        return false;
+    span_count.opened_bytes += count << SLICE_SHIFT;
+    bool goes_on = run < end && first == end;
+    unsigned flag = goes_on ? descriptor_of_slice(run)->flags & FLAG_LARGE : FLAG_LARGE;
+    for (size_t i = 0; i < count; i++)
+        descriptor_of_slice(first + (uint32_t)i)->flags |= (uint8_t)flag;
+    arena_insert_merged(first, count, false);
+    return true;
+}
+
+/* Takes `slices` from `at` on out of the free span that begins at `first`. */
+static void cut(uint32_t first, uint32_t at, size_t slices)
+{
+    size_t have = descriptor_of_slice(first)->span_slices, head = at - first, tail = have - head - slices;
+    arena_remove(first);
+    if (head > 0)
+        arena_insert(first, head, false);
+    if (tail > 0)
+        arena_insert(at + (uint32_t)slices, tail, false);
+    span_count_taken(at, slices);
+}
+
+bool span_squeeze(size_t slices, size_t align_slices, uint32_t *first)
+{
+    const int tries = 3; /* what is opened may lie elsewhere than hoped */
+    if (slices + align_slices > WINDOW_SLICES_MAX)
+        return false;
+    lock_take(&span_lock);
+    consolidate();
+    uint32_t found = find(slices, align_slices);
+    for (int i = 0; found == SLICE_NONE && i < tries && open_missing(slices, align_slices); i++)
+        found = find(slices, align_slices);
+    if (found != SLICE_NONE) {
+        *first = aligned_from(found, align_slices);
+        cut(found, *first, slices);
+    }
+    lock_release(&span_lock);
+    if (found != SLICE_NONE)
+        touch_await(*first, slices);
+    return found != SLICE_NONE;
+}
+
+bool span_extend_squeezed(uint32_t end, size_t more)
+{
+    lock_take(&span_lock);
+    consolidate();
+    size_t have = is_free(end) ? descriptor_of_slice(end)->span_slices : 0;
+    if (have < more && end + have == window_end() && open_missing(more, 1))
+        have = is_free(end) ? descriptor_of_slice(end)->span_slices : 0;
+    if (have >= more)
+        cut(end, end, more);
+    lock_release(&span_lock);
+    if (have >= more)
+        touch_await(end, more);
+    return have >= more;
+}
