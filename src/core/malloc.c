@@ -199,7 +199,8 @@ size_t good_size(size_t size, size_t alignment)
     unsigned c = class_of_request(size, alignment);
     if (c < CLASS_COUNT)
         return size_class[c].bytes;
-    size_t bytes = align_up(size, size < MAPPING_BYTES_MIN ? SLICE_BYTES : 4096);
+    core_ready(); /* learns the page size */
+    size_t bytes = align_up(size, size < MAPPING_BYTES_MIN ? SLICE_BYTES : os_page_bytes);
     return bytes < size ? 0 : bytes;
 }
 

@@ -282,7 +282,7 @@ static inline bool superblock_starts_block(const struct superblock *s, const voi
  * large a unit is. */
 static inline bool superblock_is_carved_to(const struct superblock *s, const void *p)
 {
-    const unsigned unit_shift_least = 12;
+    const unsigned unit_shift_least = 12; /* a page, at least */
     if (unlikely((s->flags & FLAG_LENT) != 0))
         return false; /* not that quickly */
     if (s->uncarved == 0)

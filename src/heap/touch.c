@@ -17,7 +17,7 @@ static bool touch_if_free(char *page)
 
 enum touched touch_piece(const struct reserve_piece *piece)
 {
-    unsigned char there[RESERVE_PIECE_MAX / 4096];
+    unsigned char there[RESERVE_PIECE_MAX / OS_PAGE_BYTES_MIN];
     char *start = piece->address;
     size_t pages = piece->bytes / os_page_bytes, touched = 1;
     if (!touch_if_free(start))

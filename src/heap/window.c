@@ -145,6 +145,11 @@ static size_t step_for(size_t slices)
     return align_up(end, is_small ? STEP_SLICES_MIN : HUGE_PAGE_SLICES) - top;
 }
 
+bool window_fits_huge_pages(void)
+{
+    return os_huge_page_bytes() == HUGE_PAGE_BYTES;
+}
+
 /* Who was started by a large process counts as large himself: the system's peak goes on over exec.  Where the system is
  * not to be asked, so much more address space says the same. */
 static bool has_grown_large(void)
@@ -161,7 +166,7 @@ static bool is_time_for_huge_pages(bool is_dense)
     unsigned choice = option_get(option_huge_pages);
     if (choice != huge_pages_auto)
         return choice == huge_pages_on;
-    return is_dense && (huge_from != SLICE_END || has_grown_large());
+    return is_dense && window_fits_huge_pages() && (huge_from != SLICE_END || has_grown_large());
 }
 
 uint32_t window_huge_from(void)

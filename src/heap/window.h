@@ -38,6 +38,10 @@ bool window_open(size_t slices, bool is_dense, uint32_t *first, size_t *count);
 /* Lets free's fast path look descriptors up: rcs mode. */
 void window_serve_fast_path(void);
 
+/* Whether the system's huge pages are those this heap thinks in.  Of 32 or 512 MiB, as they are where a page is 16 or 64
+ * KiB, one touch would bring a hundred times what is in use: such are not asked for unless huge_pages=on. */
+bool window_fits_huge_pages(void);
+
 /* The first slice from which on dense stretches were asked to be huge pages; SLICE_END if none was. */
 uint32_t window_huge_from(void);
 

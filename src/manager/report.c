@@ -11,8 +11,6 @@
 
 #include <string.h>
 
-#include "base/bits.h"
-
 #include "manager/jobs.h"
 #include "manager/snapshot.h"
 #include "os/os.h"
@@ -27,8 +25,8 @@ static const char field_names[] =
 
 void report_open(void)
 {
-    _Static_assert(sizeof *page + sizeof field_names <= 4096, "one small page");
-    page = os_shared_page("sutler-stats", 4096);
+    _Static_assert(sizeof *page + sizeof field_names <= OS_PAGE_BYTES_MIN, "one page");
+    page = os_shared_page("sutler-stats", os_page_bytes);
     if (page == NULL)
         return;
     page->size = sizeof *page;
@@ -40,7 +38,7 @@ void report_open(void)
 void report_close(void)
 {
     if (page != NULL)
-        os_unmap(page, max_size(os_page_bytes, 4096));
+        os_unmap(page, os_page_bytes);
     page = NULL;
 }
 

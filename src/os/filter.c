@@ -20,7 +20,7 @@ static _Atomic uint32_t filters;
 static _Atomic bool luxuries_allowed = true; /* by the options */
 static _Atomic uint32_t inside;              /* threads in the middle of calls a filter might forbid */
 
-size_t os_page_bytes = 4096;
+size_t os_page_bytes = OS_PAGE_BYTES_MIN;
 
 void os_init(void)
 {

@@ -13,6 +13,13 @@
 
 /* Bytes of a page: 4 KiB, 16 KiB or 64 KiB.  Valid after os_init(). */
 extern size_t os_page_bytes;
+#define OS_PAGE_BYTES_MIN 4096u
+
+/* Bytes of a huge page: what one table of pages maps, an eight-byte entry a page.  2, 32 or 512 MiB. */
+static inline size_t os_huge_page_bytes(void)
+{
+    return os_page_bytes / 8 * os_page_bytes;
+}
 
 /* Learns the page size, where the vDSO's functions are, what standard error is, and whether a seccomp filter is in force.
  * Idempotent. */

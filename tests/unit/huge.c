@@ -86,6 +86,8 @@ int main(void)
 {
     unit_print_mode();
     unit_watchdog(120);
+    if (!window_fits_huge_pages())
+        SKIP("huge pages of %zu bytes are not asked for", os_huge_page_bytes());
     a_small_process_gets_none();
     fill_from(0);
     EXPECT(window_huge_from() < SLICE_END);

@@ -15,7 +15,7 @@
 #include "unit.h"
 
 #define OBSTACLES      12
-#define OBSTACLE_BYTES ((size_t)4096 * 3)
+#define OBSTACLE_BYTES (os_page_bytes * 3)
 
 static char *obstacle[OBSTACLES];
 
@@ -78,7 +78,7 @@ static void grow(size_t slices)
         for (int k = 0; k < OBSTACLES; k++)
             EXPECT_MSG(obstacle[k] == NULL || obstacle[k] + OBSTACLE_BYTES <= start || obstacle[k] >= end,
                        "a span lies over a stranger's mapping");
-        for (char *page = start; page < end; page += 4096)
+        for (char *page = start; page < end; page += os_page_bytes)
             *page = 1; /* mapped, all of it */
         EXPECT(window_contains(start) && window_contains(end - 1));
         n++;
@@ -93,7 +93,7 @@ static void growth_goes_around_obstacles(struct rng *rng)
     size_t opened = window_opened_bytes();
     for (int k = 0; k < OBSTACLES; k++) {
         /* At the very start of the next step, or some pages into it. */
-        obstacle[k] = put_obstacle(window_top() + 4096 * (k % 2 == 0 ? 0 : rng_below(rng, 64)));
+        obstacle[k] = put_obstacle(window_top() + os_page_bytes * (k % 2 == 0 ? 0 : rng_below(rng, 4)));
         grow(8 + rng_below(rng, 40));
         EXPECT(window_opened_bytes() > opened);
         opened = window_opened_bytes();
