@@ -12,8 +12,7 @@
 /* void *hot_pop(class x0) */
 FUNCTION hot_pop
 	SECTION_BEGIN pop
-	ldr	w1, [x9]
-	ldr	x1, [x10, x1, lsl #3]
+	LOAD_HEAP 1
 	add	x1, x1, x0, lsl #3
 	ldr	x1, [x1, HEAP_ACTIVE]
 	ldr	x2, [x1, SUPERBLOCK_WORD]
@@ -37,8 +36,7 @@ END_FUNCTION hot_pop
 /* enum hot_pushed hot_push(block x0, superblock x1) */
 FUNCTION hot_push
 	SECTION_BEGIN push
-	ldr	w2, [x9]
-	ldr	x2, [x10, x2, lsl #3]
+	LOAD_HEAP 2
 	add	x3, x1, SUPERBLOCK_OWNER
 	ldar	x3, [x3]
 	and	x3, x3, #~OWNER_LONG

@@ -15,14 +15,6 @@ enum option {
     option_count
 };
 
-/* aarch64's sections are correct under emulation, but mm_cid and rseq had bugs in several of its kernels: there they
- * are asked for by SUTLER_SYNC=rcs only. */
-#if defined(__x86_64__)
-#define SYNC_DEFAULT 0
-#else
-#define SYNC_DEFAULT 1
-#endif
-
 enum { on_error_abort, on_error_report };
 enum { stats_off, stats_text, stats_json };
 enum { manager_auto, manager_on, manager_off };

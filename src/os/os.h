@@ -199,6 +199,26 @@ bool os_has_rseq_fence(void);
 bool os_rseq_fence_register(void);
 bool os_rseq_fence(void);
 
+/* ---- aarch64 only (aarch64.c) ---- */
+
+/* The kernel's release, major * 1000 + minor: 6012 for 6.12.  0 if the system does not tell. */
+unsigned os_kernel_release(void);
+
+/* The caller interrupts itself once, by a signal `delay_ns` (less than a second) from now.  While one is under way no
+ * other may be. */
+struct os_interruption {
+    _Atomic uint32_t inside;     /* the caller's: whether it is where it wants to be interrupted */
+    _Atomic uint32_t happened;   /* the signal was delivered */
+    _Atomic uint32_t was_inside; /* and `inside` was this */
+    int timer;
+    void (*handler_before)(int);
+    unsigned long flags_before;
+    uint64_t mask_before, signals_before;
+};
+/* False if the system cannot; then there is nothing to end. */
+bool os_interrupt_begin(struct os_interruption *i, uint64_t delay_ns);
+void os_interrupt_end(struct os_interruption *i);
+
 /* ---- time and environment ---- */
 
 /* A duplicate of `fd`, closed on exec, with a number programs do not use; `fd` itself if there can be none. */

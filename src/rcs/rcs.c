@@ -10,6 +10,7 @@
 #include "base/bits.h"
 #include "os/os.h"
 #include "rcs/hot.h"
+#include "rcs/restart.h"
 
 struct heap *heap_of_cid[SLOT_MAX + 1];
 unsigned slot_count, slot_nobody;
@@ -43,7 +44,7 @@ static uint32_t rseq_field(size_t offset)
  * reports in __rseq_size, which is 32 or 20. */
 static bool has_mm_cid(void)
 {
-    return getauxval(AT_RSEQ_FEATURE_SIZE) >= 28 && (__rseq_size >= 28 || __rseq_size == 20);
+    return getauxval(AT_RSEQ_FEATURE_SIZE) >= 28 && (__rseq_size >= 28 || __rseq_size == 20) && mm_cid_is_sound();
 }
 
 /* Two sections that commit and one that must not. */
@@ -75,7 +76,7 @@ static enum rcs_verdict probe(enum sync_mode wanted, struct heap *empty)
     bool fenced = os_has_rseq_fence();
     if (fenced && (!os_rseq_fence_register() || !os_rseq_fence()))
         return rcs_no_membarrier;
-    if (!selftest(empty))
+    if (!selftest(empty) || !restart_is_proven())
         return rcs_selftest_failed;
     return fenced ? rcs_usable : rcs_unfenced;
 }

@@ -11,8 +11,7 @@
 /* enum rcs_result rcs_compare_and_store(heap x0, probe x1, expected x2, target x3, value x4) */
 FUNCTION rcs_compare_and_store
 	SECTION_BEGIN cas
-	ldr	w5, [x9]
-	ldr	x5, [x10, x5, lsl #3]
+	LOAD_HEAP 5
 	cmp	x5, x0
 	b.ne	.Lmoved
 	ldr	x5, [x1]
@@ -32,6 +31,27 @@ FUNCTION rcs_compare_and_store
 	mov	w0, #3				/* rcs_aborted */
 	ret
 END_FUNCTION rcs_compare_and_store
+
+/* enum rcs_result rcs_linger(inside x0, leave x1, turns x2): see restart.h */
+FUNCTION rcs_linger
+	SECTION_BEGIN linger
+	mov	w3, #1
+	str	w3, [x0]
+.Lturn:
+	ldr	w3, [x1]
+	cbnz	w3, .Ltold
+	sub	x2, x2, #1
+	cbnz	x2, .Lturn
+	SECTION_COMMITTED linger
+	mov	w0, #0				/* rcs_done */
+	ret
+.Ltold:
+	mov	w0, #1				/* rcs_changed */
+	ret
+	SECTION_ABORT linger
+	mov	w0, #3				/* rcs_aborted */
+	ret
+END_FUNCTION rcs_linger
 #endif
 
 	.section .note.GNU-stack, "", %progbits
