@@ -150,7 +150,7 @@ static void strangers_among_the_descriptors(void)
     enum { unit_slices = 1024 };
     size_t top = align_up((window_top() - hot.window_base) >> SLICE_SHIFT, unit_slices) + unit_slices; /* one is ahead */
     char *stranger = put_obstacle((uintptr_t)hot.descriptors + (top << DESCRIPTOR_SHIFT));
-    put_obstacle((uintptr_t)hot.descriptors + ((top + unit_slices) << DESCRIPTOR_SHIFT) + 8192); /* two in a row */
+    put_obstacle((uintptr_t)hot.descriptors + ((top + unit_slices) << DESCRIPTOR_SHIFT)); /* two in a row */
     put_obstacle((uintptr_t)hot.descriptors + ((top + 4 * unit_slices) << DESCRIPTOR_SHIFT));    /* and one apart */
     uintptr_t gap = hot.window_base + (top << SLICE_SHIFT), apart = gap + ((uintptr_t)4 * unit_slices << SLICE_SHIFT);
     static uint32_t first[1000];
