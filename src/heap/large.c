@@ -86,17 +86,19 @@ void *large_take(size_t size, size_t alignment, bool *zero)
 
 void *large_squeeze(size_t size, size_t alignment, bool *zero)
 {
-    void *block = is_for_span(size, alignment) ? NULL : mapping_take(size, alignment, zero);
-    if (block == NULL)
+    if (is_for_span(size, alignment)) {
+        void *block = span_block_take(size, alignment, true, zero);
+        return block != NULL ? block : mapping_take(size, alignment, zero); /* the window may be full */
+    }
+    void *block = mapping_take(size, alignment, zero);
+    if (block == NULL && large_may_lie_free(size) && alignment <= window_opened_bytes())
         block = span_block_take(size, alignment, true, zero);
-    if (block == NULL && is_for_span(size, alignment)) /* the window may be full */
-        block = mapping_take(size, alignment, zero);
     return block;
 }
 
 bool large_may_lie_free(size_t size)
 {
-    return size <= window_opened_bytes();
+    return size < MAPPING_BYTES_MIN || size <= window_opened_bytes();
 }
 
 size_t large_span_bytes(const void *p)

@@ -20,7 +20,7 @@ void *large_take(size_t size, size_t alignment, bool *zero);
 
 /* The same where large_take found none and memory would be refused: a span or a mapping, whichever can be had. */
 void *large_squeeze(size_t size, size_t alignment, bool *zero);
-/* Whether so much may lie in a row in the window, or come to. */
+/* Whether so much may lie in a row in the window, or come to: it is not opened for what has mappings of its own. */
 bool large_may_lie_free(size_t size);
 
 /* Usable bytes of a block, or 0 if `p` is not the start of one: `p` lies outside all spans and superblocks.  A
