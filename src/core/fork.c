@@ -27,13 +27,14 @@
 /* On a page that reads as zero in a child, where the system can do that. */
 enum { mark_new = 0, mark_known, mark_recovering };
 static _Atomic uint32_t *mark;
-static bool is_wiped;
+static _Atomic uint8_t recoveries; /* made by this process and its parents */
 
 /* glibc 2.32: 0 if other threads of libc's may exist. */
 extern char __libc_single_threaded __attribute__((weak));
 
-/* Of the thread that forks: whether the manager had nothing in its hands. */
+/* Of the thread that forks: whether the manager had nothing in its hands; and the recoveries there were before. */
 THREAD_LOCAL bool manager_rests;
+THREAD_LOCAL uint8_t recoveries_before;
 
 /* Of a forked child, in a slow path: it has neither its parent's manager nor other threads' vforks. */
 static void begin_anew(void)
@@ -52,6 +53,7 @@ static COLD void recover(void)
     if (atomic_compare_exchange_strong(mark, &seen, mark_recovering)) {
         heap_recover();
         begin_anew();
+        atomic_fetch_add(&recoveries, 1);
         atomic_store(mark, mark_known);
         return;
     }
@@ -62,6 +64,7 @@ static COLD void recover(void)
 static void prepare(void)
 {
     manager_rests = manager_fork_prepare(!slow_is_inside());
+    recoveries_before = atomic_load(&recoveries);
 }
 
 static void in_parent(void)
@@ -79,7 +82,7 @@ static bool is_whole(void)
 
 static void in_child(void)
 {
-    if (is_wiped && atomic_load(mark) == mark_known)
+    if (atomic_load(&recoveries) != recoveries_before)
         return; /* a signal handler came first */
     bool whole = !slow_is_inside() && is_whole();
     atomic_store(mark, whole ? mark_known : mark_new);
@@ -103,7 +106,7 @@ bool fork_watch(void)
     if (mark == NULL)
         return false;
     *mark = mark_known;
-    is_wiped = os_wipe_on_fork((void *)mark, os_page_bytes); /* else only handlers tell */
+    os_wipe_on_fork((void *)mark, os_page_bytes); /* where the system cannot, only our handlers tell */
     return true;
 }
 
