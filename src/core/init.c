@@ -87,7 +87,8 @@ static bool start(void)
     rcs_start((enum sync_mode)option_get(option_sync), &empty_heap);
     if (!emergency_start() || !fork_watch())
         return false;
-    size_class_start();
+    if (sync_mode == sync_rcs)
+        size_class_start();
     fast_paths_open();
     return true;
 }
