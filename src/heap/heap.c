@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/heap.h"
 
+#include "base/tally.h"
 #include "heap/demand.h"
 #include "heap/meta.h"
 
@@ -60,6 +61,7 @@ static struct heap *heap_create(void)
 
 static NOINLINE struct heap *heap_bind_slow(unsigned slot)
 {
+    CHECK(slot < slot_count); /* who owns no heap must not come by one */
     lock_take(&binding_lock);
     struct heap *h = heap_of_cid[slot];
     if (h == &empty_heap) {
@@ -241,6 +243,7 @@ void heap_drain(struct heap *h)
     while (at > MAIL_END) {
         struct superblock *s = descriptor_of_slice(at - 2);
         at = atomic_exchange(&s->x_mail_next, 0);
+        TALLY(drained);
         heap_settle_posted(h, s);
     }
 }

@@ -139,6 +139,10 @@ struct heap *heap_follow(struct heap *h);
 bool heap_wants_look(struct heap *h, const struct heap *other);
 void heap_look(struct heap *h, struct heap *other);
 extern _Atomic uint64_t takeover_count;
+#ifdef SUTLER_TEST_CIDS
+/* The caller's next slow path is its first. */
+void heap_forget_last(void);
+#endif
 
 /* ---- a child made without fork handlers (recover.c) ---- */
 /* Makes everything of this layer whole again whose lock was held when the child was made, and frees the locks. */

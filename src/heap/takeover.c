@@ -15,6 +15,7 @@
  */
 #include "heap/heap.h"
 
+#include "base/tally.h"
 #include "os/os.h"
 
 #define QUIET_NS 50000u
@@ -41,11 +42,19 @@ static void set_last(const struct heap *h)
     last_heap = h->number + 1;
 }
 
+#ifdef SUTLER_TEST_CIDS
+void heap_forget_last(void)
+{
+    last_heap = 0;
+}
+#endif
+
 _Atomic uint64_t takeover_count;
 
 static uint64_t pulse_of(const struct heap *h)
 {
     uint64_t pulse = h->refills;
+    TALLY(pulses);
     for (unsigned c = 0; c < CLASS_COUNT; c++) {
         const struct superblock *s = __atomic_load_n(&h->active[c], __ATOMIC_RELAXED);
         pulse += superblock_word(s);
@@ -77,6 +86,7 @@ struct superblock *heap_steal(struct heap *h, unsigned c)
     unsigned total = atomic_load_explicit(&heap_total, memory_order_acquire);
     for (unsigned i = 0; i < total; i++) {
         struct heap *other = heap_list[i];
+        TALLY(looks);
         if (other == h || !lists_any(other, c) || !is_quiet(other, QUIET_NS) || !lock_try(&other->lock))
             continue;
         struct superblock *s = heap_take_fullest(other, c, false);
@@ -233,6 +243,7 @@ bool heap_sweep(struct heap *h)
     unsigned total = atomic_load_explicit(&heap_total, memory_order_acquire);
     for (unsigned i = 0; i < total; i++) {
         struct heap *other = heap_list[i];
+        TALLY(looks);
         if (other == h || atomic_load_explicit(&other->x_mailbox, memory_order_relaxed) == 0 ||
             !is_quiet(other, QUIET_NS) || !lock_try(&other->lock))
             continue;

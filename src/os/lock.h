@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "base/tally.h"
 #include "os/os.h"
 
 struct lock {
@@ -31,6 +32,7 @@ bool background_thread_is_caller(void);
 static inline bool lock_try(struct lock *lock)
 {
     uint32_t expected = 0;
+    TALLY(locks);
     return atomic_compare_exchange_strong_explicit(&lock->state, &expected, 1, memory_order_acquire,
                                                    memory_order_relaxed);
 }

@@ -8,9 +8,11 @@
 #include <sys/auxv.h>
 
 #include "base/bits.h"
+#include "base/tally.h"
 #include "os/os.h"
 #include "rcs/hot.h"
 #include "rcs/restart.h"
+#include "rcs/test_cids.h"
 
 struct heap *heap_of_cid[SLOT_MAX + 1];
 unsigned slot_count, slot_nobody;
@@ -69,7 +71,7 @@ static enum rcs_verdict probe(enum sync_mode wanted, struct heap *empty)
     if (&__rseq_offset == NULL || &__rseq_size == NULL || __rseq_size == 0)
         return rcs_no_libc;
     hot.rseq = __rseq_offset;
-    hot.cid = hot.rseq + (has_mm_cid() ? RSEQ_MM_CID : RSEQ_CPU_ID);
+    hot.cid = CID_OFFSET(hot.rseq + (has_mm_cid() ? RSEQ_MM_CID : RSEQ_CPU_ID));
     uint32_t cid = *(volatile uint32_t *)(thread_pointer() + hot.cid);
     if ((int32_t)rseq_field(RSEQ_CPU_ID) < 0 || cid >= slot_count)
         return rcs_no_libc;
@@ -91,7 +93,7 @@ static unsigned thread_heap_count(void)
 
 void rcs_start(enum sync_mode wanted, struct heap *empty)
 {
-    const unsigned limit = os_cpu_limit();
+    const unsigned limit = CID_LIMIT();
     slot_count = limit == 0 || limit > SLOT_MAX ? SLOT_MAX : limit;
     for (unsigned slot = 0; slot <= slot_count; slot++)
         heap_of_cid[slot] = empty;
@@ -145,5 +147,6 @@ bool rcs_has_fence(void)
 
 bool rcs_fence(void)
 {
+    TALLY(fences);
     return sync_mode != sync_rcs || os_rseq_fence();
 }
