@@ -17,14 +17,16 @@
 
 _Atomic bool manager_is_called_off;
 
-/* Superblocks of one heap, offline. */
+/* Superblocks, offline, of whichever heaps: one fence is for all of them. */
 struct batch {
-    struct heap *heap;
     bool is_own; /* each was given up by sections of its heap, which the caller runs on: no fence is needed */
     unsigned count;
     bool lends;
     bool gave_spans; /* the next pass over the spans will find them */
-    struct superblock *superblock[BATCH];
+    struct offline {
+        struct superblock *superblock; /* NULL: found damaged */
+        struct heap *heap;
+    } offline[BATCH];
     struct give_back pages;
 };
 
@@ -107,9 +109,8 @@ static void note_holes(struct superblock *s)
 /* ---- offline, and back ---- */
 
 /* Without a fence only the heap the caller runs on can be purged: what others have stays as it is. */
-static bool take_offline(const struct batch *b, struct superblock *s)
+static bool take_offline(const struct batch *b, struct heap *h, struct superblock *s)
 {
-    struct heap *h = b->heap;
     bool taken = false;
     lock_take(&h->lock);
     if (s->kind == slice_superblock && superblock_owner(s) == h) {
@@ -135,8 +136,10 @@ static void add_holes(struct batch *b, struct superblock *s, uint64_t units)
     note_holes(s);
 }
 
-static void put_online(struct heap *h, struct superblock *s)
+static void put_online(const struct offline *o)
 {
+    struct heap *h = o->heap;
+    struct superblock *s = o->superblock;
     lock_take(&h->lock);
     heap_settle(h, s);
     lock_release(&h->lock);
@@ -144,10 +147,11 @@ static void put_online(struct heap *h, struct superblock *s)
 }
 
 /* Returns what is wrong with it, or NULL. */
-static const char *purge_superblock(struct batch *b, struct superblock *s)
+static const char *purge_superblock(struct batch *b, const struct offline *o)
 {
     const char *damage = NULL;
-    heap_collect(b->heap, s);
+    struct superblock *s = o->superblock;
+    heap_collect(o->heap, s);
     if (superblock_live(s, s->word) == 0)
         return superblock_check_list(s, s->word);
     uint64_t units = superblock_uncarve(s, &damage);
@@ -157,36 +161,42 @@ static const char *purge_superblock(struct batch *b, struct superblock *s)
     return damage;
 }
 
+/* Refused the fence: nothing has happened. */
+static void undo(struct batch *b)
+{
+    for (struct offline *o = b->offline, *end = o + b->count; o < end; o++)
+        heap_undo_offline(o->heap, o->superblock);
+    b->count = 0;
+}
+
 /* Purges the batch and puts it online again. */
 static void finish(struct batch *b)
 {
+    struct offline *const end = b->offline + b->count;
     if (b->count == 0)
         return;
     if (!b->is_own && !rcs_fence()) {
-        for (unsigned i = 0; i < b->count; i++)
-            heap_undo_offline(b->heap, b->superblock[i]);
-        b->count = 0;
+        undo(b);
         return;
     }
     /* From here on they are exclusive. */
-    for (unsigned i = 0; i < b->count; i++) {
-        struct superblock *s = b->superblock[i];
-        const char *damage = purge_superblock(b, s);
+    for (struct offline *o = b->offline; o < end; o++) {
+        const char *damage = purge_superblock(b, o);
         if (damage != NULL) {
-            superblock_quarantine(s, "purge", damage);
-            b->superblock[i] = NULL;
+            superblock_quarantine(o->superblock, "purge", damage);
+            o->superblock = NULL;
         }
     }
     give_back_flush(&b->pages);
-    for (unsigned i = 0; i < b->count; i++) {
-        struct superblock *s = b->superblock[i];
+    for (struct offline *o = b->offline; o < end; o++) {
+        struct superblock *s = o->superblock;
         if (s == NULL)
             continue;
         if (superblock_live(s, s->word) == 0) {
             superblock_give(s);
             b->gave_spans = true;
         } else {
-            put_online(b->heap, s);
+            put_online(o);
         }
     }
     b->count = 0;
@@ -199,36 +209,50 @@ bool purge_goes_on(enum purge_what what)
 
 static void add(struct batch *b, struct heap *h, struct superblock *s)
 {
-    if (b->heap != h || b->count == BATCH) {
+    if (b->count == BATCH) {
         finish(b);
         pass_yield();
-        b->heap = h;
-        b->is_own = !rcs_has_fence();
     }
-    if (take_offline(b, s))
-        b->superblock[b->count++] = s;
+    if (b->count == 0)
+        b->is_own = !rcs_has_fence();
+    if (take_offline(b, h, s))
+        b->offline[b->count++] = (struct offline){s, h};
+}
+
+/* The next superblock from *slice on, which goes past it; NULL if there is none, or the pass is to end. */
+static struct superblock *next_superblock(uint32_t *slice, enum purge_what what)
+{
+    while ((*slice = window_slice_from(*slice)) != SLICE_END && purge_goes_on(what)) {
+        struct superblock *s = descriptor_of_slice((*slice)++);
+        if (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE) == slice_superblock)
+            return s;
+    }
+    return NULL;
+}
+
+/* Apart from the batches, so that nothing is offline while a lock is waited for and pages go back. */
+static size_t purge_stale(enum purge_what what, bool *changed)
+{
+    size_t bytes = 0;
+    uint32_t slice = 0;
+    for (struct superblock *s; (s = next_superblock(&slice, what)) != NULL;)
+        if (is_stale(s)) {
+            bytes += stale_purge(s, what, changed);
+            pass_yield();
+        }
+    return bytes;
 }
 
 static size_t purge_superblocks(enum purge_what what, bool *changed)
 {
     struct batch b = {0};
-    size_t stale_bytes = 0, holes_before = holes_bytes, holes_found = 0;
-    for (uint32_t slice = window_slice_from(0); slice != SLICE_END && purge_goes_on(what);
-         slice = window_slice_from(slice + 1)) {
-        struct superblock *s = descriptor_of_slice(slice);
-        if (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE) != slice_superblock)
-            continue;
+    size_t stale_bytes = purge_stale(what, changed), holes_before = holes_bytes, holes_found = 0;
+    uint32_t slice = 0;
+    for (struct superblock *s; (s = next_superblock(&slice, what)) != NULL;) {
         if ((s->flags & FLAG_HOLES) != 0)
             holes_found += uncarved_bytes(s);
-        if (is_stale(s)) {
-            finish(&b); /* nothing else is offline meanwhile */
-            stale_bytes += stale_purge(s, what, changed);
-            pass_yield();
-        }
-        if (!is_wanted(s, what, changed))
-            continue;
-        struct heap *h = superblock_owner(s);
-        if (h != NULL)
+        struct heap *h;
+        if (is_wanted(s, what, changed) && (h = superblock_owner(s)) != NULL)
             add(&b, h, s);
     }
     finish(&b);
@@ -252,11 +276,10 @@ static bool may_yield(const struct superblock *s)
 static void gather(void)
 {
     struct batch b = {.lends = true};
-    for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
-        struct superblock *s = descriptor_of_slice(slice);
+    uint32_t slice = 0;
+    for (struct superblock *s; (s = next_superblock(&slice, purge_everything)) != NULL;) {
         struct heap *h;
-        if (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE) == slice_superblock && may_yield(s) &&
-            (h = superblock_owner(s)) != NULL)
+        if (may_yield(s) && (h = superblock_owner(s)) != NULL)
             add(&b, h, s);
     }
     finish(&b);
@@ -291,11 +314,9 @@ size_t heap_purge(enum purge_what what, bool *changed)
 static size_t free_in_superblocks(void)
 {
     size_t bytes = 0;
-    for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
-        const struct superblock *s = descriptor_of_slice(slice);
-        if (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE) == slice_superblock)
-            bytes += (size_t)superblock_free_blocks(s) * s->block_bytes;
-    }
+    uint32_t slice = 0;
+    for (const struct superblock *s; (s = next_superblock(&slice, purge_everything)) != NULL;)
+        bytes += (size_t)superblock_free_blocks(s) * s->block_bytes;
     return bytes;
 }
 
