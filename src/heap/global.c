@@ -14,16 +14,27 @@ void global_adopt(struct superblock *s)
     lock_release(&global_heap.lock);
 }
 
-struct superblock *global_take(unsigned c, bool or_holes)
+static struct superblock *find(unsigned c, enum look look)
 {
-    if (__atomic_load_n(&global_heap.class[c].listed, __ATOMIC_RELAXED) == 0 &&
-        atomic_load_explicit(&global_heap.x_mailbox, memory_order_relaxed) == 0)
+    struct superblock *s = heap_find_fullest(&global_heap, c);
+    if (s == NULL && look == look_further)
+        s = heap_find_further(&global_heap, c);
+    else if (s == NULL && look == look_everywhere)
+        s = heap_find_any(&global_heap, c);
+    return s;
+}
+
+struct superblock *global_take(unsigned c, enum look look)
+{
+    if (__atomic_load_n(&global_heap.class[c].listed, __ATOMIC_RELAXED) == 0 && !heap_has_mail(&global_heap))
         return NULL;
     lock_take(&global_heap.lock);
     heap_drain(&global_heap);
-    struct superblock *s = heap_take_fullest(&global_heap, c, or_holes);
-    if (s != NULL)
+    struct superblock *s = find(c, look);
+    if (s != NULL) {
+        heap_list_remove(&global_heap, s);
         superblock_clear_owner(s);
+    }
     lock_release(&global_heap.lock);
     return s;
 }

@@ -112,6 +112,8 @@ void heap_list_remove(struct heap *h, struct superblock *s)
         descriptor_of_slice(s->prev)->next = s->next;
     else
         lists->head[s->group] = s->next + 1;
+    if (lists->look == slice_of_descriptor(s) + 1)
+        lists->look = s->next + 1;
     lists->listed--;
     lists->surplus -= is_surplus(s->group);
     s->group = group_none;
@@ -160,7 +162,7 @@ static bool has_room(const struct superblock *s)
 /* Superblocks less than an eighth free are listed as they come, and each is worth a few blocks: a few of them are
  * looked at, more where memory is short, for there are many. */
 #define LOOK 8
-#define LOOK_WHEN_SHORT 1024
+#define LOOK_FURTHER 64
 
 _Atomic bool memory_is_short;
 
@@ -170,9 +172,8 @@ struct superblock *heap_find_fullest(const struct heap *h, unsigned c)
     for (enum group g = group_eighth; g <= group_empty; g++)
         if (lists->head[g] != 0)
             return descriptor_of_slice(lists->head[g] - 1);
-    const int look = atomic_load_explicit(&memory_is_short, memory_order_relaxed) ? LOOK_WHEN_SHORT : LOOK;
     uint32_t at = lists->head[group_nearly_full] - 1;
-    for (int i = 0; i < look && at != SLICE_NONE; i++) {
+    for (int i = 0; i < LOOK && at != SLICE_NONE; i++) {
         struct superblock *s = descriptor_of_slice(at);
         at = s->next;
         if (has_room(s))
@@ -181,41 +182,40 @@ struct superblock *heap_find_fullest(const struct heap *h, unsigned c)
     return NULL;
 }
 
-struct superblock *heap_find_holes(const struct heap *h, unsigned c)
+static struct superblock *fill_holes(struct superblock *s)
 {
-    for (uint32_t at = h->class[c].head[group_nearly_full] - 1; at != SLICE_NONE;) {
-        struct superblock *s = descriptor_of_slice(at);
-        if (s->uncarved != 0) {
-            s->flags &= (uint8_t)~FLAG_HOLES;
+    if (s->uncarved == 0)
+        return NULL;
+    s->flags &= (uint8_t)~FLAG_HOLES;
+    return s;
+}
+
+struct superblock *heap_find_further(struct heap *h, unsigned c)
+{
+    struct class_lists *lists = &h->class[c];
+    for (unsigned i = 0; i < LOOK_FURTHER && i < lists->listed; i++) {
+        if (lists->look == 0)
+            lists->look = lists->head[group_nearly_full];
+        if (lists->look == 0)
+            return NULL;
+        struct superblock *s = descriptor_of_slice(lists->look - 1);
+        lists->look = s->next + 1;
+        if (has_room(s) || fill_holes(s) != NULL)
             return s;
-        }
-        at = s->next;
     }
     return NULL;
 }
 
 struct superblock *heap_find_any(const struct heap *h, unsigned c)
 {
+    const uint32_t first = h->class[c].head[group_nearly_full] - 1;
     struct superblock *s = heap_find_fullest(h, c);
-    for (uint32_t at = h->class[c].head[group_nearly_full] - 1; s == NULL && at != SLICE_NONE;) {
-        struct superblock *listed = descriptor_of_slice(at);
-        s = has_room(listed) ? listed : NULL;
-        at = listed->next;
-    }
-    if (s == NULL)
-        s = heap_find_holes(h, c);
+    for (uint32_t at = first; s == NULL && at != SLICE_NONE; at = descriptor_of_slice(at)->next)
+        s = has_room(descriptor_of_slice(at)) ? descriptor_of_slice(at) : NULL;
+    for (uint32_t at = first; s == NULL && at != SLICE_NONE; at = descriptor_of_slice(at)->next)
+        s = fill_holes(descriptor_of_slice(at));
     if (s == NULL && h->active[c] != &empty_superblock && has_room(h->active[c]))
         s = h->active[c];
-    return s;
-}
-
-struct superblock *heap_take_fullest(struct heap *h, unsigned c, bool or_holes)
-{
-    struct superblock *s = heap_find_fullest(h, c);
-    if (s == NULL && or_holes)
-        s = heap_find_any(h, c);
-    if (s != NULL)
-        heap_list_remove(h, s);
     return s;
 }
 
@@ -235,15 +235,23 @@ void heap_post(struct heap *h, struct superblock *s)
                                                   memory_order_release, memory_order_relaxed));
 }
 
+struct superblock *heap_open_mail(struct heap *h)
+{
+    if (h->opened == 0) {
+        if (atomic_load_explicit(&h->x_mailbox, memory_order_relaxed) == 0)
+            return NULL;
+        h->opened = atomic_exchange_explicit(&h->x_mailbox, 0, memory_order_acquire);
+    }
+    struct superblock *s = descriptor_of_slice(h->opened - 2);
+    uint32_t next = atomic_exchange(&s->x_mail_next, 0); /* before it is looked at: a post from here on is another */
+    h->opened = next == MAIL_END ? 0 : next;
+    TALLY(drained);
+    return s;
+}
+
 void heap_drain(struct heap *h)
 {
-    if (atomic_load_explicit(&h->x_mailbox, memory_order_relaxed) == 0)
-        return;
-    uint32_t at = atomic_exchange_explicit(&h->x_mailbox, 0, memory_order_acquire);
-    while (at > MAIL_END) {
-        struct superblock *s = descriptor_of_slice(at - 2);
-        at = atomic_exchange(&s->x_mail_next, 0);
-        TALLY(drained);
+    struct superblock *s;
+    for (int i = 0; i < DRAIN_MAX && (s = heap_open_mail(h)) != NULL; i++)
         heap_settle_posted(h, s);
-    }
 }

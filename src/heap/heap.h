@@ -25,20 +25,25 @@ struct class_lists {
     uint32_t head[group_count]; /* slice number + 1; 0 is empty */
     uint32_t listed;            /* superblocks on them */
     uint32_t surplus;           /* of those, in group_mostly_free and group_empty */
+    uint32_t look;              /* the nearly full one where a longer look goes on, likewise; 0: at the first */
 };
 
 struct heap {
     struct lock lock;
     _Atomic uint32_t x_mailbox; /* slice number + 2 of the first; 0 is empty */
+    uint32_t opened;            /* of what was taken from the mailbox, the first not settled yet, likewise */
     _Atomic uint32_t x_slot;    /* its index in heap_of_cid, or SLOT_NONE; written under the binding lock */
     uint32_t number;
+    uint32_t steal_at, sweep_at; /* takeover.c: the numbers of the heaps it looked at last */
     uint64_t refills;
     uint64_t remote_frees;      /* blocks of other heaps freed from this heap's slot; racy, a statistic and a pace */
-    uint64_t pulse;             /* takeover.c: what the heap looked like, and since when */
-    uint64_t pulse_since_ns;
     struct superblock *active[CLASS_COUNT] __attribute__((aligned(64)));
     struct class_lists class[CLASS_COUNT];
+    /* takeover.c: what the heap looked like to others, its slow paths and its lists, and since when. */
+    uint64_t stir, stir_since_ns;
+    uint64_t pulse, pulse_since_ns;
 };
+_Static_assert(sizeof(struct heap) <= 4096, "a page");
 _Static_assert(offsetof(struct heap, active) == HEAP_ACTIVE, "shared with assembly");
 
 /* Stand-ins that have nothing: reading through them sends every caller to the slow path. */
@@ -70,12 +75,11 @@ void heap_list_remove(struct heap *h, struct superblock *s);
 /* The first superblock of class `c` whose group is neither full nor empty, fullest first; else an empty one; else
  * one of the nearly full that has room; NULL if there is none. */
 struct superblock *heap_find_fullest(const struct heap *h, unsigned c);
-/* One that has nothing but holes; they are room from now on. */
-struct superblock *heap_find_holes(const struct heap *h, unsigned c);
-/* Any with room, one with holes or the active one if need be. */
+/* Where memory is short: one of the nearly full that has room, or holes, which are room from now on.  However many there
+ * are, so many are looked at, each time the next ones; NULL if none of these will do. */
+struct superblock *heap_find_further(struct heap *h, unsigned c);
+/* Before memory is refused: any with room or holes, the active one if need be, of however many. */
 struct superblock *heap_find_any(const struct heap *h, unsigned c);
-/* As heap_find_fullest, or if there is none as heap_find_any, where no superblock is active; off its list. */
-struct superblock *heap_take_fullest(struct heap *h, unsigned c, bool or_holes);
 
 /* Unlinks a superblock of `h`, active or listed, and takes its owner away; after an rcs_fence() it is exclusive. */
 void heap_take_offline(struct heap *h, struct superblock *s);
@@ -88,8 +92,16 @@ void heap_undo_offline(struct heap *h, struct superblock *s);
 /* ---- mailbox ---- */
 /* Has `h` settle `s` later.  No lock needed; async-signal-safe. */
 void heap_post(struct heap *h, struct superblock *s);
-/* Settles everything posted. */
+/* Settles what was posted: so much at a time that the lock is not held for long. */
+#define DRAIN_MAX 64
 void heap_drain(struct heap *h);
+/* The next superblock that was posted, in no mailbox any more; NULL if there is none. */
+struct superblock *heap_open_mail(struct heap *h);
+static inline bool heap_has_mail(const struct heap *h)
+{
+    return atomic_load_explicit(&h->x_mailbox, memory_order_relaxed) != 0 ||
+           __atomic_load_n(&h->opened, __ATOMIC_RELAXED) != 0;
+}
 
 /* ---- settling: a superblock is put where it belongs (settle.c) ---- */
 /* `s` is exclusive or owned by `h`, and not active.  Collects its remote frees, lists it by its group, arms the
@@ -120,9 +132,13 @@ struct superblock *heap_acquire(struct heap *h, unsigned c);
 
 /* ---- global heap (global.c); these take its lock ---- */
 void global_adopt(struct superblock *s);
-struct superblock *global_take(unsigned c, bool or_holes);
+/* The fullest of class `c`, exclusive; NULL if there is none.  Or one that heap_find_further or heap_find_any finds. */
+enum look { look_near, look_further, look_everywhere };
+struct superblock *global_take(unsigned c, enum look look);
 
 /* ---- other cids' heaps (takeover.c) ---- */
+/* These look at a few of the others, the next ones each time: what is free in a heap nobody runs on is found in time, and
+ * no refill pays for how many heaps there are. */
 /* Makes a superblock of another heap, a quiet one, exclusive: it has class `c` and room.  NULL if there is none. */
 struct superblock *heap_steal(struct heap *h, unsigned c);
 /* Before new memory is used: takes what was posted to quiet heaps, remote frees that wait for a slow path which may

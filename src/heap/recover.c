@@ -47,6 +47,7 @@ static void bind_again(void)
 static void empty_lists(struct heap *h)
 {
     atomic_store(&h->x_mailbox, 0);
+    h->opened = 0;
     if (lock_is_held(&h->lock))
         for (unsigned c = 0; c < CLASS_COUNT; c++)
             h->class[c] = (struct class_lists){0};

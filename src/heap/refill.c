@@ -108,7 +108,7 @@ static struct superblock *fresh_short(const struct heap *h, unsigned c)
 /* An exclusive superblock with room, of somebody else's. */
 static struct superblock *heap_find(struct heap *h, unsigned c)
 {
-    struct superblock *s = global_take(c, false);
+    struct superblock *s = global_take(c, look_near);
     return s != NULL ? s : heap_steal(h, c);
 }
 
@@ -174,12 +174,12 @@ static struct superblock *choose(struct heap *h, unsigned c, bool trickle)
     if (s == NULL && heap_sweep(h)) /* of whatever class: empty ones are spans again */
         s = heap_find_fullest(h, c);
     if (s == NULL && atomic_load_explicit(&memory_is_short, memory_order_relaxed))
-        s = heap_find_holes(h, c); /* fresh memory may come in huge pages */
+        s = heap_find_further(h, c); /* fresh memory may come in huge pages */
     if (s == NULL)
         s = fresh(h, c);
     if (s == NULL)
-        s = heap_find_holes(h, c);
-    return s != NULL ? s : global_take(c, true);
+        s = heap_find_further(h, c);
+    return s != NULL ? s : global_take(c, look_further);
 }
 
 /* Makes `s` the active superblock in place of `old`. */

@@ -7,8 +7,11 @@
  *
  * Whether a heap is quiet nobody can know for certain, and nobody has to: a heap taken from a thread that was running
  * after all costs that thread a restarted section and its locality.  Two guesses: a thread that finds itself on another
- * heap than at its last slow path has left that one, so if it does not change for a moment nobody else is on it; any
- * heap is called quiet if its active lists and its refills have not changed for QUIET_NS.
+ * heap than at its last slow path has left that one, so if nobody has been in a slow path of it since, and its lists do
+ * not change for a moment, nobody else is on it; any heap is called quiet if its slow paths and active lists have not
+ * changed for QUIET_NS, longer than a thread is likely to compute without allocating.
+ *
+ * No refill looks at more than LOOKS_MAX others, however many there are: each goes on where the heap's last one ended.
  *
  * Nothing of this can be done where the fence is refused (a seccomp filter is in force): every heap stays where it is,
  * and what is free in it waits for a thread on its cid.
@@ -18,19 +21,21 @@
 #include "base/tally.h"
 #include "os/os.h"
 
-#define QUIET_NS 50000u
-/* A heap merged into another has to begin anew if somebody was on it after all: be surer. */
-#define QUIET_FOR_MERGE_NS 1000000u
-/* Superblocks moved in one merge: the lock is held meanwhile. */
-#define MERGE_MAX 256u
+#define QUIET_NS 10000000u
+/* Other heaps a refill looks at, when it would steal and when it would sweep. */
+#define LOOKS_MAX 8u
+/* Superblocks moved in one merge, or sweep: the lock is held meanwhile. */
+#define MERGE_MAX 128u
 #define SWEEP_MAX 64u
 /* Remote frees between two looks at the clock. */
 #define LOOK_EVERY 64u
 /* How long a heap that was left is watched: some microseconds. */
 #define WATCH_PAUSES 128
 
-/* The heap of the thread's last slow path, or the one it has just brought along. */
-THREAD_LOCAL uint32_t last_heap; /* its number + 1: all thread-local variables together are 16 bytes at most */
+/* The heap of the thread's last slow path, or the one it has just brought along, and how often that had been refilled.
+ * All thread-local variables together are 16 bytes at most. */
+THREAD_LOCAL uint16_t last_heap; /* its number + 1 */
+THREAD_LOCAL uint16_t last_refills;
 
 static struct heap *last(void)
 {
@@ -39,7 +44,8 @@ static struct heap *last(void)
 
 static void set_last(const struct heap *h)
 {
-    last_heap = h->number + 1;
+    last_heap = (uint16_t)(h->number + 1);
+    last_refills = (uint16_t)h->refills;
 }
 
 #ifdef SUTLER_TEST_CIDS
@@ -51,6 +57,14 @@ void heap_forget_last(void)
 
 _Atomic uint64_t takeover_count;
 
+/* Changes with every slow path. */
+static uint32_t stir_of(const struct heap *h)
+{
+    return (uint32_t)(__atomic_load_n(&h->refills, __ATOMIC_RELAXED) +
+                      __atomic_load_n(&h->remote_frees, __ATOMIC_RELAXED));
+}
+
+/* And with what sections do as well: the words of all active lists. */
 static uint64_t pulse_of(const struct heap *h)
 {
     uint64_t pulse = h->refills;
@@ -62,46 +76,65 @@ static uint64_t pulse_of(const struct heap *h)
     return pulse;
 }
 
-/* Several threads may look at once; a mixed-up answer is only a wrong guess. */
-static bool is_quiet(struct heap *h, uint64_t for_ns)
+/* Has `now`, seen at `now_ns`, been so for QUIET_NS?  Several threads may look at once; a mixed-up answer is only a wrong
+ * guess. */
+static bool is_unchanged(uint64_t *last, uint64_t *since_ns, uint64_t now, uint64_t now_ns)
 {
-    uint64_t now = os_now_ns(), pulse = pulse_of(h);
-    if (pulse != __atomic_load_n(&h->pulse, __ATOMIC_RELAXED)) {
-        __atomic_store_n(&h->pulse, pulse, __ATOMIC_RELAXED);
-        __atomic_store_n(&h->pulse_since_ns, now, __ATOMIC_RELAXED);
+    if (now != __atomic_load_n(last, __ATOMIC_RELAXED)) {
+        __atomic_store_n(last, now, __ATOMIC_RELAXED);
+        __atomic_store_n(since_ns, now_ns, __ATOMIC_RELAXED);
         return false;
     }
-    return now - __atomic_load_n(&h->pulse_since_ns, __ATOMIC_RELAXED) >= for_ns;
+    return now_ns - __atomic_load_n(since_ns, __ATOMIC_RELAXED) >= QUIET_NS;
 }
 
-static bool lists_any(const struct heap *h, unsigned c)
+/* Most heaps that are not quiet have had slow paths, and show it by one line of memory. */
+static bool is_quiet(struct heap *h)
 {
-    return __atomic_load_n(&h->class[c].listed, __ATOMIC_RELAXED) != 0;
+    uint64_t now_ns = os_now_ns();
+    return is_unchanged(&h->stir, &h->stir_since_ns, stir_of(h), now_ns) &&
+           is_unchanged(&h->pulse, &h->pulse_since_ns, pulse_of(h), now_ns);
+}
+
+/* Whether it lists more than a few blocks of class `c`; a quick look. */
+static bool has_superblock(const struct heap *h, unsigned c)
+{
+    for (enum group g = group_eighth; g <= group_empty; g++)
+        if (__atomic_load_n(&h->class[c].head[g], __ATOMIC_RELAXED) != 0)
+            return true;
+    return false;
+}
+
+/* The first of the next LOOKS_MAX heaps after *at that `has` it, is quiet, and whose lock is free: taken now.  NULL if
+ * none of them will do. */
+static struct heap *lock_quiet(const struct heap *h, uint32_t *at, bool (*has)(const struct heap *, unsigned), unsigned c)
+{
+    unsigned total = atomic_load_explicit(&heap_total, memory_order_acquire);
+    for (unsigned i = 0; i < LOOKS_MAX && i < total; i++) {
+        *at = *at + 1 < total ? *at + 1 : 0;
+        struct heap *other = heap_list[*at];
+        TALLY(looks);
+        if (other != h && has(other, c) && is_quiet(other) && lock_try(&other->lock))
+            return other;
+    }
+    return NULL;
 }
 
 struct superblock *heap_steal(struct heap *h, unsigned c)
 {
-    if (!rcs_has_fence())
+    struct heap *other = rcs_has_fence() ? lock_quiet(h, &h->steal_at, has_superblock, c) : NULL;
+    if (other == NULL)
         return NULL;
-    unsigned total = atomic_load_explicit(&heap_total, memory_order_acquire);
-    for (unsigned i = 0; i < total; i++) {
-        struct heap *other = heap_list[i];
-        TALLY(looks);
-        if (other == h || !lists_any(other, c) || !is_quiet(other, QUIET_NS) || !lock_try(&other->lock))
-            continue;
-        struct superblock *s = heap_take_fullest(other, c, false);
-        if (s != NULL) {
-            superblock_clear_owner(s);
-            if (!rcs_fence()) {
-                heap_undo_offline(other, s);
-                s = NULL;
-            }
+    struct superblock *s = heap_find_fullest(other, c);
+    if (s != NULL) {
+        heap_take_offline(other, s);
+        if (!rcs_fence()) {
+            heap_undo_offline(other, s);
+            s = NULL;
         }
-        lock_release(&other->lock);
-        if (s != NULL)
-            return s;
     }
-    return NULL;
+    lock_release(&other->lock);
+    return s;
 }
 
 struct superblock *heap_scrape(unsigned c)
@@ -121,7 +154,7 @@ struct superblock *heap_scrape(unsigned c)
         }
         lock_release(&other->lock);
     }
-    return s != NULL ? s : global_take(c, true);
+    return s != NULL ? s : global_take(c, look_everywhere);
 }
 
 static bool exchange(struct heap *h, struct heap *other)
@@ -163,12 +196,21 @@ static unsigned superblocks_of(const struct heap *h)
     return count;
 }
 
+/* Whether the caller, now on `h`, was the last to use `left`, as far as one can tell: nobody refilled it since, but for
+ * the caller's own slow path, and its lists stay as they are. */
+static bool is_abandoned(const struct heap *left, const struct heap *h, uint16_t refills)
+{
+    const uint16_t own = 1;
+    return left != NULL && left != h && (uint16_t)(left->refills - refills) <= own &&
+           superblocks_of(left) >= superblocks_of(h) && is_still(left);
+}
+
 struct heap *heap_follow(struct heap *h)
 {
     struct heap *left = last();
+    uint16_t refills = last_refills;
     set_last(h);
-    bool was_left = left != NULL && left != h && superblocks_of(left) >= superblocks_of(h) && is_still(left);
-    if (!was_left || !exchange(h, left))
+    if (!is_abandoned(left, h, refills) || !exchange(h, left))
         return h;
     set_last(left); /* wherever it runs now: if it was moved again meanwhile, its next slow path follows once more */
     return heap_here();
@@ -215,44 +257,38 @@ static uint32_t take_many_offline(struct heap *h)
 }
 
 /* Takes up to SWEEP_MAX posted superblocks offline. */
-static uint32_t take_posted(struct heap *h, uint32_t chain)
+static uint32_t take_posted(struct heap *h)
 {
-    unsigned left = SWEEP_MAX;
-    uint32_t at = atomic_exchange_explicit(&h->x_mailbox, 0, memory_order_acquire);
-    while (at > 1) {
-        struct superblock *s = descriptor_of_slice(at - 2);
-        at = atomic_exchange(&s->x_mail_next, 0);
+    uint32_t chain = SLICE_NONE;
+    struct superblock *s;
+    for (unsigned left = SWEEP_MAX; left > 0 && (s = heap_open_mail(h)) != NULL; left--) {
         if (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE) != slice_superblock)
             continue;
         struct heap *owner = superblock_owner(s);
-        if (owner == h && h->active[s->class] != s && left > 0) {
+        if (owner == h && h->active[s->class] != s)
             chain_offline(h, s, &chain);
-            left--;
-        } else if (owner != NULL && (owner != h || left == 0)) {
+        else if (owner != NULL && owner != h)
             heap_post(owner, s);
-        } /* else it is active, and its next refill collects; or somebody has it exclusively, and will settle it */
+        /* else it is active, and its next refill collects; or somebody has it exclusively, and will settle it */
     }
     return chain;
 }
 
+static bool has_mail(const struct heap *h, unsigned c)
+{
+    (void)c; /* of whatever class */
+    return heap_has_mail(h);
+}
+
 bool heap_sweep(struct heap *h)
 {
-    if (!rcs_has_fence())
+    struct heap *other = rcs_has_fence() ? lock_quiet(h, &h->sweep_at, has_mail, 0) : NULL;
+    if (other == NULL)
         return false;
-    bool any = false;
-    unsigned total = atomic_load_explicit(&heap_total, memory_order_acquire);
-    for (unsigned i = 0; i < total; i++) {
-        struct heap *other = heap_list[i];
-        TALLY(looks);
-        if (other == h || atomic_load_explicit(&other->x_mailbox, memory_order_relaxed) == 0 ||
-            !is_quiet(other, QUIET_NS) || !lock_try(&other->lock))
-            continue;
-        uint32_t chain = take_posted(other, SLICE_NONE);
-        lock_release(&other->lock);
-        any |= chain != SLICE_NONE;
-        bring_online(h, other, chain, false);
-    }
-    return any;
+    uint32_t chain = take_posted(other);
+    lock_release(&other->lock);
+    bring_online(h, other, chain, false);
+    return chain != SLICE_NONE;
 }
 
 /* What `other` has becomes this heap's, or everybody's. */
@@ -274,10 +310,9 @@ static void merge(struct heap *h, struct heap *other)
  * Exchanging whatever the sizes would leave a thread between two heaps, freeing remotely for ever. */
 static void take_over_if_quiet(struct heap *h, struct heap *other)
 {
-    bool larger = superblocks_of(other) > superblocks_of(h);
-    if (!is_quiet(other, larger ? QUIET_NS : QUIET_FOR_MERGE_NS))
+    if (!is_quiet(other))
         return;
-    if (larger)
+    if (superblocks_of(other) > superblocks_of(h))
         exchange(h, other);
     else
         merge(h, other);

@@ -27,18 +27,25 @@ static void drain_to(unsigned c, size_t size, unsigned left)
 
 static struct superblock *filled[4];
 
-/* Fills active superblocks to the brim; the last stays active. */
+static unsigned held_of(const struct superblock *s)
+{
+    unsigned count = 0;
+    for (unsigned n = 0; n < pool_a.count; n++)
+        count += descriptor_head(descriptor_of(pool_a.held[n].block)) == s;
+    return count;
+}
+
+/* Fills active superblocks to the brim, each with enough blocks of A's; the last stays active. */
 static void fill(unsigned c, size_t size, unsigned superblocks)
 {
+    const unsigned enough = 16;
     for (unsigned n = 0; n < superblocks; n++) {
-        for (unsigned k = 0; k < size_class[c].blocks; k++)
+        do
             take(&pool_a, size);
+        while (active(c)->word != 0 || active(c)->uncarved != 0 || held_of(active(c)) < enough);
         filled[n] = active(c);
+        EXPECT(n == 0 || filled[n] != filled[n - 1]);
     }
-    const struct superblock *s = active(c);
-    EXPECT_MSG(s->word == 0 && s->uncarved == 0,
-               "not filled: word %llx, uncarved %llx, %u of %u carved, %zu superblocks", (unsigned long long)s->word,
-               (unsigned long long)s->uncarved, s->carved, s->blocks, class_inspect(c).superblocks);
 }
 
 /* Where in A's pool a block of this superblock is; the pool's order changes as blocks leave it. */
@@ -166,7 +173,8 @@ static void set_quiet_neighbour(void)
     elsewhere->pulse = elsewhere->refills;
     for (unsigned c = 0; c < CLASS_COUNT; c++)
         elsewhere->pulse += elsewhere->active[c]->word;
-    elsewhere->pulse_since_ns = 1;
+    elsewhere->stir = (uint32_t)(elsewhere->refills + elsewhere->remote_frees);
+    elsewhere->pulse_since_ns = elsewhere->stir_since_ns = 1;
 }
 
 static void set_posted(void)

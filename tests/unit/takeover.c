@@ -31,8 +31,24 @@ static void settle(struct heap *h, struct superblock *s)
 /* Longer than any heap must have been still to be called quiet. */
 static void let_it_become_quiet(void)
 {
-    const struct timespec pause = {.tv_nsec = 3000000};
+    const struct timespec pause = {.tv_nsec = 15000000};
     nanosleep(&pause, NULL);
+}
+
+/* As a look at a heap without blocks would leave it. */
+static void looked_at_long_ago(struct heap *h)
+{
+    h->stir = h->pulse = h->refills;
+    h->stir_since_ns = h->pulse_since_ns = 1;
+}
+
+/* By as many looks as it takes to come round. */
+static struct superblock *steal(struct heap *h, unsigned c)
+{
+    struct superblock *s = NULL;
+    for (unsigned i = 0; s == NULL && i <= heap_total / 8; i++)
+        s = heap_steal(h, c);
+    return s;
 }
 
 static void a_quiet_heap_is_stolen_from(unsigned c)
@@ -43,16 +59,18 @@ static void a_quiet_heap_is_stolen_from(unsigned c)
     void *block = test_take(s);
     settle(other, s);
     other->refills = 1; /* its pulse has changed since the last look, which was never */
-    EXPECT(heap_steal(h, c) == NULL);
+    EXPECT(steal(h, c) == NULL);
+    let_it_become_quiet();
+    EXPECT(steal(h, c) == NULL); /* no slow paths, but its lists have not been looked at yet */
     let_it_become_quiet();
     lock_take(&other->lock);
-    EXPECT(heap_steal(h, c) == NULL); /* somebody is in there */
+    EXPECT(steal(h, c) == NULL); /* somebody is in there */
     lock_release(&other->lock);
-    EXPECT(heap_steal(other, c) == NULL); /* not from oneself */
-    EXPECT(heap_steal(h, c) == s);
+    EXPECT(steal(other, c) == NULL); /* not from oneself */
+    EXPECT(steal(h, c) == s);
     EXPECT(superblock_owner(s) == NULL && s->group == group_none);
     EXPECT_EQ(other->class[c].listed, 0);
-    EXPECT(heap_steal(h, c) == NULL);
+    EXPECT(steal(h, c) == NULL);
     settle(h, s);
     free(block); /* finds its superblock wherever it is now */
     EXPECT_EQ(class_inspect(c).live, 0);
@@ -63,7 +81,7 @@ static void a_quiet_heap_is_stolen_from(unsigned c)
     settle(other, s);
     let_it_become_quiet();
     other->refills++;
-    EXPECT(heap_steal(h, c) == NULL);
+    EXPECT(steal(h, c) == NULL);
     expect_heaps_sound();
 }
 
@@ -77,12 +95,13 @@ static void an_active_list_that_changes_is_no_quiet_heap(unsigned c)
     settle(other, s);
     superblock_set_owner(active, other);
     other->active[c + 1] = active;
-    EXPECT(heap_steal(h, c) == NULL);
+    let_it_become_quiet();
+    EXPECT(steal(h, c) == NULL);
     let_it_become_quiet();
     void *block = test_take(active);
-    EXPECT(heap_steal(h, c) == NULL);
+    EXPECT(steal(h, c) == NULL);
     let_it_become_quiet();
-    EXPECT(heap_steal(h, c) == s);
+    EXPECT(steal(h, c) == s);
     settle(h, s);
     test_give(active, block);
     expect_heaps_sound();
@@ -99,11 +118,10 @@ static void a_refill_steals_before_it_grows(unsigned c)
         held[i] = test_take(s);
     settle(other, s);
     let_it_become_quiet();
-    heap_steal(h, size_class_of(16)); /* has nothing of the class; looks at nobody */
-    (void)heap_steal(h, c + 1);
+    EXPECT(steal(h, size_class_of(16)) == NULL); /* has nothing of the class */
     test_heap_bind(h);
-    other->pulse = other->refills; /* as a first look would leave it */
-    other->pulse_since_ns = 1;
+    looked_at_long_ago(other);
+    h->steal_at = other->number - 1;
     void *p = malloc(size_class[c].bytes);
     EXPECT(p != NULL);
     EXPECT_MSG(h->active[c] == s, "fresh memory was taken while a quiet heap had some");
@@ -126,8 +144,8 @@ static void a_swept_superblock_is_not_lost(unsigned c)
     test_carve_all(s);
     superblock_set_owner(s, other);
     heap_post(other, s);
-    other->pulse = other->refills; /* as a first look would leave it */
-    other->pulse_since_ns = 1;
+    looked_at_long_ago(other);
+    h->sweep_at = other->number - 1;
     lock_take(&h->lock);
     EXPECT_EQ(heap_refill(h, c), refill_moved); /* no cid is h's */
     lock_release(&h->lock);
@@ -172,10 +190,12 @@ static void quiet_heaps_are_exchanged(void)
     other->refills = 7;
     look_now(mine, other); /* first look: it has changed */
     let_it_become_quiet();
+    look_now(mine, other); /* no slow paths, but its lists have not been looked at yet */
+    let_it_become_quiet();
     for (mine->remote_frees = 64; mine->remote_frees < 120;)
         EXPECT(!heap_wants_look(mine, other)); /* not every free looks */
     look_now(mine, &global_heap);
-    unbound->pulse = unbound->refills;
+    looked_at_long_ago(unbound);
     look_now(mine, unbound);
     expect_bound(mine, slot);
     EXPECT_EQ(unbound->x_slot, SLOT_NONE);
@@ -209,9 +229,10 @@ static void merging_shares_what_is_mostly_free(unsigned c)
     settle(other, half);
     settle(other, hardly);
     mine->class[CLASS_COUNT - 1].listed += 100000; /* looks the larger one */
-    look_now(mine, other);                         /* first look: it has changed */
-    let_it_become_quiet();
-    look_now(mine, other);
+    for (int i = 0; i < 3; i++) {                  /* the first look finds it changed, the second its lists */
+        look_now(mine, other);
+        let_it_become_quiet();
+    }
     mine->class[CLASS_COUNT - 1].listed -= 100000;
     expect_bound(mine, slot);
     expect_bound(other, far_slot);
