@@ -65,13 +65,35 @@ static enum rcs_result silence(struct heap *h, struct superblock *s)
     return result;
 }
 
-/* Superblocks of several blocks a page are dense.  Of larger blocks some may never be touched, or only a few be wanted;
- * but where a heap has used up several superblocks of a class, the program fills them. */
+static unsigned superblocks_of(const struct heap *h, unsigned c)
+{
+    return h->class[c].listed + (h->active[c] != &empty_superblock);
+}
+
+/* Where huge pages are, one touch brings 2 MiB: only what the program is seen to fill lies there.  A heap's first superblock
+ * of a class may be all it ever has; of larger blocks, some may never be touched until it has used up several. */
 static bool is_dense(const struct heap *h, unsigned c)
 {
-    const unsigned used_up = 2;
-    return size_class[c].bytes <= DENSE_BYTES_MAX ||
-           (size_class[c].bytes <= DENSE_BYTES_MAX * 4 && h->class[c].listed >= used_up);
+    const unsigned used_up = 4;
+    return size_class[c].bytes <= DENSE_BYTES_MAX * 4 &&
+           superblocks_of(h, c) > (size_class[c].bytes <= DENSE_BYTES_MAX ? 0 : used_up);
+}
+
+/* How long a fresh superblock is: a sixteenth of what the class says, twice as long for each the heap has already, so that
+ * neither many heaps of few blocks take much address space nor large ones many superblocks. */
+static unsigned length_for(const struct heap *h, unsigned c)
+{
+    const unsigned doublings = 4, full = size_class[c].slices, had = superblocks_of(h, c);
+    unsigned first = (full + (1u << doublings) - 1) >> doublings;
+    return had > doublings ? full : (unsigned)min_size(full, first << had);
+}
+
+/* The slices it takes to hold as many blocks as fit into so many. */
+static unsigned slices_used(unsigned c, size_t slices)
+{
+    const struct size_class *row = &size_class[c];
+    size_t blocks = max_size(1, slices * SLICE_BYTES / row->bytes);
+    return blocks >= row->blocks ? row->slices : (unsigned)slices_for(blocks * row->bytes);
 }
 
 static struct superblock *format(uint32_t first, unsigned c, unsigned slices)
@@ -82,25 +104,26 @@ static struct superblock *format(uint32_t first, unsigned c, unsigned slices)
     return s;
 }
 
-static struct superblock *fresh(const struct heap *h, unsigned c)
+static enum span_use use_for(const struct heap *h, unsigned c)
 {
-    uint32_t first;
-    enum span_use use = is_dense(h, c) ? span_dense : span_large;
-    return span_take(use, size_class[c].slices, 1, &first) ? format(first, c, size_class[c].slices) : NULL;
+    return is_dense(h, c) ? span_dense : span_large;
 }
 
-/* Where there is no span of the class's length: an eighth of it, so that others have something, too; else just what one
- * block takes. */
+static struct superblock *fresh(const struct heap *h, unsigned c)
+{
+    const unsigned slices = slices_used(c, length_for(h, c));
+    uint32_t first;
+    return span_take(use_for(h, c), slices, 1, &first) ? format(first, c, slices) : NULL;
+}
+
+/* Where there is no span of that length: at most an eighth of the class's, so that others have something, too; else just
+ * what one block takes. */
 static struct superblock *fresh_short(const struct heap *h, unsigned c)
 {
-    const unsigned bytes = size_class[c].bytes, least = (unsigned)slices_for(bytes);
-    size_t blocks = max_size(1, size_class[c].slices / 8 * SLICE_BYTES / bytes);
-    unsigned some = (unsigned)slices_for(blocks * bytes);
-    enum span_use use = is_dense(h, c) ? span_dense : span_large;
+    const unsigned least = slices_used(c, 1), full = size_class[c].slices;
+    const unsigned some = slices_used(c, min_size(full / 8, length_for(h, c)));
     uint32_t first;
-    if (least == size_class[c].slices)
-        return span_squeeze(least, 1, &first) ? format(first, c, least) : NULL;
-    if (span_take(use, some, 1, &first))
+    if (least < full && span_take(use_for(h, c), some, 1, &first))
         return format(first, c, some);
     return span_squeeze(least, 1, &first) ? format(first, c, least) : NULL;
 }

@@ -385,6 +385,8 @@ uint64_t superblock_uncarve(struct superblock *s, const char **damage)
     if (dropped == 0)
         return 0;
     s->flags &= (uint8_t)~FLAG_FRESH; /* of a block with units on both sides of a dropped one's border, a part may stay */
+    if (s->uncarved == 0)
+        s->flags &= (uint8_t)~FLAG_STALE; /* from here on what is uncarved has been given back */
     atomic_store(&rebuilding.of, s);
     s->uncarved |= dropped;
     rebuild(s, shift);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A superblock: an aligned run of slices holding blocks of one class (Hoard; LFMalloc section 3.2).  It is as long as
- * its class says, or shorter where address space is: then `blocks` is less, and tells how long.  This file owns
+ * its class says, or shorter, as a heap's first ones are: then `blocks` is less, and tells how long.  This file owns
  * its descriptor and what can be done to one superblock at a time; which heap has it, and where it is listed, is
  * heap.h's.
  *

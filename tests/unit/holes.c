@@ -13,7 +13,7 @@
 #define BLOCKS     ((96u << 20) / BYTES)
 #define FIRST      ((32u << 20) / BYTES) /* from here on they lie where huge pages are asked for */
 #define KEEP_EVERY 50
-#define ALONE      480u /* bytes; of this class there is one superblock */
+#define ALONE      480u /* bytes; of this class one superblock lies in a huge page: the second */
 
 static char *block[BLOCKS], *again[2 * BLOCKS], *alone[1024];
 
@@ -50,6 +50,11 @@ static struct holes holes_of(size_t bytes)
         holes.blocks += (size_t)(s->blocks - s->carved);
     }
     return holes;
+}
+
+static unsigned alone_blocks(void)
+{
+    return size_class[size_class_of(ALONE)].blocks;
 }
 
 static bool try_fill(char **at, unsigned i, size_t bytes)
@@ -119,9 +124,9 @@ static unsigned fill_without_memory(unsigned count)
     while (try_fill(again, count, BYTES))
         EXPECT(++count < ARRAY_LEN(again));
     EXPECT(holes_of(ALONE).superblocks == 1);
-    for (unsigned i = 1; try_fill(alone, i, ALONE); i++)
+    for (unsigned i = alone_blocks() + 1; try_fill(alone, i, ALONE); i++)
         EXPECT(i + 1 < ARRAY_LEN(alone));
-    EXPECT_EQ(class_inspect(size_class_of(ALONE)).live, size_class[size_class_of(ALONE)].blocks);
+    EXPECT_EQ(class_inspect(size_class_of(ALONE)).live, 2 * alone_blocks());
     is_out_of_memory = false;
     unit_say("%u blocks without memory\n", count - from);
     EXPECT_EQ(holes_of(BYTES).blocks, 0);
@@ -137,9 +142,9 @@ int main(void)
     for (unsigned i = 0; i < BLOCKS; i++)
         fill(block, i);
     EXPECT(window_huge_from() < SLICE_END);
-    for (unsigned i = 0; i < size_class[size_class_of(ALONE)].blocks; i++)
+    for (unsigned i = 0; i < 2 * alone_blocks(); i++)
         EXPECT(try_fill(alone, i, ALONE));
-    for (unsigned i = 1; i < size_class[size_class_of(ALONE)].blocks; i++)
+    for (unsigned i = alone_blocks() + 1; i < 2 * alone_blocks(); i++)
         free(alone[i]);
     struct holes holes = free_most();
     unsigned count = take_free_then_fresh(holes);

@@ -27,7 +27,7 @@ static size_t purge(enum purge_what what, bool *changed)
 
 static size_t bytes_of(const struct superblock *s)
 {
-    return size_class[s->class].slices * SLICE_BYTES;
+    return superblock_slices(s) * SLICE_BYTES;
 }
 
 static size_t resident_bytes(const struct superblock *s)
