@@ -12,10 +12,7 @@ struct heap empty_heap = {
     .active = {[0 ... CLASS_COUNT - 1] = &empty_superblock},
 };
 
-struct heap global_heap = {
-    .x_slot = SLOT_NONE,
-    .active = {[0 ... CLASS_COUNT - 1] = &empty_superblock},
-};
+struct heap global_heap[GLOBAL_HEAPS];
 
 struct heap *heap_list[HEAPS_MAX];
 _Atomic unsigned heap_total;
@@ -214,7 +211,7 @@ struct superblock *heap_find_any(const struct heap *h, unsigned c)
         s = has_room(descriptor_of_slice(at)) ? descriptor_of_slice(at) : NULL;
     for (uint32_t at = first; s == NULL && at != SLICE_NONE; at = descriptor_of_slice(at)->next)
         s = fill_holes(descriptor_of_slice(at));
-    if (s == NULL && h->active[c] != &empty_superblock && has_room(h->active[c]))
+    if (s == NULL && !heap_is_global(h) && h->active[c] != &empty_superblock && has_room(h->active[c]))
         s = h->active[c];
     return s;
 }

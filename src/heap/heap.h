@@ -2,7 +2,7 @@
  *
  * Heaps: sets of superblocks.  A local heap belongs to a slot of heap_of_cid (a cid, in rcs mode) and has at most one
  * active superblock per class, which malloc takes from; its other superblocks are listed by class and fullness group.
- * The global heap belongs to no slot.  (Hoard; LFMalloc section 3.2; Bloemendal & Scott 2013.)
+ * The global heap belongs to no slot; it is several, each with the lock of its own, by class.  (Hoard; LFMalloc section 3.2; Bloemendal & Scott 2013.)
  *
  * A superblock owned by a heap is in exactly one place: active, on a list of the heap, or (when a slow path was moved
  * to another cid half-way) only in the mailbox.  The mailbox is a stack of superblocks that need settling, pushed to by
@@ -49,7 +49,20 @@ _Static_assert(offsetof(struct heap, active) == HEAP_ACTIVE, "shared with assemb
 /* Stand-ins that have nothing: reading through them sends every caller to the slow path. */
 extern struct superblock empty_superblock;
 extern struct heap empty_heap;
-extern struct heap global_heap;
+
+/* All zero is a valid start; their active slots are never used. */
+#define GLOBAL_HEAPS 8u
+extern struct heap global_heap[GLOBAL_HEAPS];
+
+static inline struct heap *global_heap_of(unsigned c)
+{
+    return &global_heap[c % GLOBAL_HEAPS];
+}
+
+static inline bool heap_is_global(const struct heap *h)
+{
+    return h >= global_heap && h < global_heap + GLOBAL_HEAPS;
+}
 
 /* All local heaps ever created, in order; never freed. */
 extern struct heap *heap_list[HEAPS_MAX];
@@ -62,7 +75,7 @@ struct heap *heap_here(void);
 /* True if sections of heap `h` may be running: then changes go through sections, else by plain stores. */
 static inline bool heap_is_live(const struct heap *h, const struct superblock *s)
 {
-    return sync_mode == sync_rcs && h != &global_heap && !superblock_is_exclusive(s);
+    return sync_mode == sync_rcs && !heap_is_global(h) && !superblock_is_exclusive(s);
 }
 
 /* *probe == expected, then *target = value, against whatever else may change superblock `s` of heap `h`. */

@@ -65,7 +65,7 @@ static struct heap *adopt(struct superblock *s)
 {
     struct heap *h = heap_of_cid[sync_slot()];
     if (h == &empty_heap)
-        h = &global_heap;
+        h = global_heap_of(s->class);
     superblock_finish_uncarving(s);
     superblock_set_owner(s, h);
     return h;
@@ -89,8 +89,10 @@ static void recover_superblock(struct superblock *s, bool was_posted)
 
 bool heap_is_locked(void)
 {
-    bool held = lock_is_held(&binding_lock) || lock_is_held(&global_heap.lock) || lock_is_held(&span_lock) ||
-                lock_is_held(&mapping_lock) || lock_is_held(&pass_lock);
+    bool held = lock_is_held(&binding_lock) || lock_is_held(&span_lock) || lock_is_held(&mapping_lock) ||
+                lock_is_held(&pass_lock);
+    for (unsigned i = 0; i < GLOBAL_HEAPS && !held; i++)
+        held = lock_is_held(&global_heap[i].lock);
     for (unsigned i = 0; i < heap_total && !held; i++)
         held = lock_is_held(&heap_list[i]->lock);
     return held;
@@ -110,7 +112,8 @@ void heap_recover(void)
     }
     for (unsigned i = 0; i < heap_total; i++)
         empty_lists(heap_list[i]);
-    empty_lists(&global_heap);
+    for (unsigned i = 0; i < GLOBAL_HEAPS; i++)
+        empty_lists(&global_heap[i]);
     span_recover(lock_is_held(&span_lock));
     for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
         struct superblock *s = descriptor_of_slice(slice);
@@ -123,7 +126,8 @@ void heap_recover(void)
     lock_reset(&binding_lock);
     for (unsigned i = 0; i < heap_total; i++)
         lock_reset(&heap_list[i]->lock);
-    lock_reset(&global_heap.lock);
+    for (unsigned i = 0; i < GLOBAL_HEAPS; i++)
+        lock_reset(&global_heap[i].lock);
     lock_reset(&span_lock);
     touch_forget();
     mapping_recover();

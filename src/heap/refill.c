@@ -67,7 +67,7 @@ static enum rcs_result silence(struct heap *h, struct superblock *s)
 
 static unsigned superblocks_of(const struct heap *h, unsigned c)
 {
-    return h->class[c].listed + (h->active[c] != &empty_superblock);
+    return h->class[c].listed + (!heap_is_global(h) && h->active[c] != &empty_superblock);
 }
 
 /* Where huge pages are, one touch brings 2 MiB: only what the program is seen to fill lies there.  A heap's first superblock
@@ -312,7 +312,7 @@ void *heap_take_wherever(struct heap *h, unsigned c)
     struct superblock *s;
     void *block = NULL;
     if (h == NULL)
-        h = &global_heap;
+        h = global_heap_of(c);
     for (int i = 0; block == NULL && i < tries; i++) {
         if ((s = heap_scrape(c)) == NULL && (s = fresh(h, c)) == NULL && (s = fresh_short(h, c)) == NULL)
             return NULL;

@@ -108,7 +108,7 @@ static void release(struct heap *h, struct superblock *s)
 /* Empty ones go first, whichever they are: what is mostly free is still this heap's to fill or to empty. */
 static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t word)
 {
-    if (unlikely(option_get(option_online) == online_one) && h != &global_heap) {
+    if (unlikely(option_get(option_online) == online_one) && !heap_is_global(h)) {
         if (give_up(h, s, word)) /* else a block of it was freed meanwhile, and it stays until it settles again */
             global_adopt(s);
         return;
@@ -118,7 +118,7 @@ static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t word)
         return;
     if (lists->head[group_empty] != 0)
         release(h, descriptor_of_slice(lists->head[group_empty] - 1));
-    else if (s->group == group_mostly_free && h != &global_heap && give_up(h, s, word))
+    else if (s->group == group_mostly_free && !heap_is_global(h) && give_up(h, s, word))
         global_adopt(s);
 }
 

@@ -327,6 +327,6 @@ void heap_look(struct heap *h, struct heap *other)
 {
     if (other == last())
         heap_follow(h);
-    else if (other != NULL && other != &global_heap)
+    else if (other != NULL && !heap_is_global(other))
         take_over_if_quiet(h, other);
 }

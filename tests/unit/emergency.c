@@ -27,7 +27,8 @@ static void interrupt_slow_path(void)
     lock_take(&binding_lock);
     for (unsigned i = 0; i < heap_total; i++)
         lock_take(&heap_list[i]->lock);
-    lock_take(&global_heap.lock);
+    for (unsigned i = 0; i < GLOBAL_HEAPS; i++)
+        lock_take(&global_heap[i].lock);
     lock_take(&span_lock);
     lock_take(&mapping_lock);
 }
@@ -36,7 +37,8 @@ static void leave(void)
 {
     lock_release(&mapping_lock);
     lock_release(&span_lock);
-    lock_release(&global_heap.lock);
+    for (unsigned i = 0; i < GLOBAL_HEAPS; i++)
+        lock_release(&global_heap[i].lock);
     for (unsigned i = heap_total; i-- > 0;)
         lock_release(&heap_list[i]->lock);
     lock_release(&binding_lock);

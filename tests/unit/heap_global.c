@@ -49,9 +49,9 @@ static void surplus_is_passed_on(struct heap *h, unsigned c)
     for (unsigned i = 0; i < count; i++) { /* one block in use each: mostly free */
         settle(h, with_live(c, 1, block, &held));
         EXPECT(h->class[c].surplus <= bound(h, c));
-        EXPECT_EQ(superblocks_of(h, c) + superblocks_of(&global_heap, c), i + 1);
+        EXPECT_EQ(superblocks_of(h, c) + superblocks_of(global_heap_of(c), c), i + 1);
     }
-    EXPECT(superblocks_of(&global_heap, c) >= count - SURPLUS_FLOOR);
+    EXPECT(superblocks_of(global_heap_of(c), c) >= count - SURPLUS_FLOOR);
     expect_heaps_sound();
     EXPECT_EQ(class_inspect(c).live, count);
     for (unsigned i = 0; i < count; i++) {
@@ -62,7 +62,7 @@ static void surplus_is_passed_on(struct heap *h, unsigned c)
     /* The global heap learns of its emptied ones when it is used next, and lets go of what exceeds its own bound. */
     struct superblock *s = global_take(c, false);
     EXPECT(s != NULL && superblock_owner(s) == NULL);
-    EXPECT(superblocks_of(&global_heap, c) <= SURPLUS_FLOOR);
+    EXPECT(superblocks_of(global_heap_of(c), c) <= SURPLUS_FLOOR);
     settle(h, s);
     expect_heaps_sound();
 }
@@ -98,7 +98,7 @@ static void a_large_heap_keeps_a_quarter(struct heap *h, unsigned c)
         settle(h, with_live(c, 1, block, &held));
     EXPECT(h->class[c].surplus > SURPLUS_FLOOR);
     EXPECT(h->class[c].surplus <= bound(h, c));
-    EXPECT(superblocks_of(h, c) + superblocks_of(&global_heap, c) >= 2 * count); /* all that are in use */
+    EXPECT(superblocks_of(h, c) + superblocks_of(global_heap_of(c), c) >= 2 * count); /* all that are in use */
     EXPECT_EQ(class_inspect(c).live, held);
     while (held > in_use)
         free(block[--held]);
@@ -122,7 +122,7 @@ static void the_fullest_comes_first(unsigned c)
     static const unsigned tenths[count] = {3, 9, 0, 5, 1, 8, 10, 6, 2};
     for (unsigned i = 0; i < count; i++)
         global_adopt(with_live(c, blocks * tenths[i] / 10, block, &held));
-    EXPECT_EQ(global_heap.class[c].listed, count);
+    EXPECT_EQ(global_heap_of(c)->class[c].listed, count);
     expect_heaps_sound();
     struct superblock *taken[count];
     unsigned n = 0;
@@ -136,7 +136,7 @@ static void the_fullest_comes_first(unsigned c)
         }
     }
     EXPECT_EQ(n, count - 1); /* the full one has nothing to give */
-    EXPECT_EQ(global_heap.class[c].listed, 1);
+    EXPECT_EQ(global_heap_of(c)->class[c].listed, 1);
     for (unsigned i = 0; i < n; i++)
         global_adopt(taken[i]);
     while (held > 0)
@@ -162,9 +162,9 @@ static void frees_to_the_global_heap_are_noticed(unsigned c)
     while (held > 0)
         free(block[--held]);
     EXPECT(global_take(c, false) == s);
-    lock_take(&global_heap.lock);
-    EXPECT_EQ(heap_collect(&global_heap, s), rcs_done);
-    lock_release(&global_heap.lock);
+    lock_take(&global_heap_of(c)->lock);
+    EXPECT_EQ(heap_collect(global_heap_of(c), s), rcs_done);
+    lock_release(&global_heap_of(c)->lock);
     EXPECT_EQ(word_count(s->word), blocks);
     EXPECT(superblock_check_list(s, s->word) == NULL);
     test_superblock_drop(s);

@@ -230,7 +230,8 @@ static void lock_heaps(void)
 {
     for (unsigned i = 0; i < heap_total; i++)
         lock_take(&heap_list[i]->lock);
-    lock_take(&global_heap.lock);
+    for (unsigned i = 0; i < GLOBAL_HEAPS; i++)
+        lock_take(&global_heap[i].lock);
 }
 
 /* In a child of its own: what `damage` leaves is of no use to anyone afterwards. */
@@ -271,7 +272,8 @@ static void scrambled(void)
     lock_heaps();
     for (unsigned i = 0; i < heap_total; i++)
         scramble_lists(heap_list[i]);
-    scramble_lists(&global_heap);
+    for (unsigned i = 0; i < GLOBAL_HEAPS; i++)
+        scramble_lists(&global_heap[i]);
     in_child(check_all, "heaps are locked, their lists half-written");
 }
 
@@ -364,7 +366,8 @@ static void children_with_threads(void)
 {
     lock_heaps();
     in_child(check_threads, "heaps are locked, the child starts threads");
-    lock_release(&global_heap.lock);
+    for (unsigned i = 0; i < GLOBAL_HEAPS; i++)
+        lock_release(&global_heap[i].lock);
     for (unsigned i = heap_total; i-- > 0;)
         lock_release(&heap_list[i]->lock);
 }
@@ -384,7 +387,7 @@ static void hands_full(void)
     for (uint32_t slice = window_slice_from(0); slice != SLICE_END && count < 20; slice = window_slice_from(slice + 1)) {
         struct superblock *s = descriptor_of_slice(slice);
         struct heap *h = s->kind == slice_superblock ? superblock_owner(s) : NULL;
-        if (h != NULL && h != &global_heap && h->active[s->class] != s && s->group != group_none) {
+        if (h != NULL && !heap_is_global(h) && h->active[s->class] != s && s->group != group_none) {
             heap_take_offline(h, s);
             count++;
         }

@@ -66,7 +66,7 @@ static void heap_commit_chooses(void)
     EXPECT_EQ(heap_commit(other, &s, &probe, 1, &target, 2), rcs_done); /* exclusive: whoever asks */
     EXPECT_EQ(heap_commit(other, &s, &probe, 2, &target, 3), rcs_changed);
     superblock_set_owner(&s, other);
-    EXPECT_EQ(heap_commit(&global_heap, &s, &probe, 1, &target, 4), rcs_done);
+    EXPECT_EQ(heap_commit(global_heap_of(0), &s, &probe, 1, &target, 4), rcs_done);
     EXPECT_EQ(target, 4);
     if (sync_mode == sync_rcs) {
         EXPECT_EQ(heap_commit(other, &s, &probe, 1, &target, 5), rcs_moved);

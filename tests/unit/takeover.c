@@ -194,7 +194,7 @@ static void quiet_heaps_are_exchanged(void)
     let_it_become_quiet();
     for (mine->remote_frees = 64; mine->remote_frees < 120;)
         EXPECT(!heap_wants_look(mine, other)); /* not every free looks */
-    look_now(mine, &global_heap);
+    look_now(mine, global_heap_of(0));
     looked_at_long_ago(unbound);
     look_now(mine, unbound);
     expect_bound(mine, slot);
@@ -237,7 +237,7 @@ static void merging_shares_what_is_mostly_free(unsigned c)
     expect_bound(mine, slot);
     expect_bound(other, far_slot);
     EXPECT(superblock_owner(half) == mine);
-    EXPECT(superblock_owner(hardly) == &global_heap);
+    EXPECT(superblock_owner(hardly) == global_heap_of(c));
     EXPECT_EQ(other->class[c].listed, 0);
     expect_heaps_sound();
     while (held > 0)
