@@ -42,6 +42,9 @@ struct heap {
     /* takeover.c: what the heap looked like to others, its slow paths and its lists, and since when. */
     uint64_t stir, stir_since_ns;
     uint64_t pulse, pulse_since_ns;
+    /* At the last pass of the clock, in a pass. */
+    uint32_t pass_stir;
+    bool is_idle;
 };
 _Static_assert(sizeof(struct heap) <= 4096, "a page");
 _Static_assert(offsetof(struct heap, active) == HEAP_ACTIVE, "shared with assembly");
@@ -167,6 +170,9 @@ struct heap *heap_follow(struct heap *h);
  * exchanges the heaps or merges the other one into `h` if nobody runs on that.  No lock held. */
 bool heap_wants_look(struct heap *h, const struct heap *other);
 void heap_look(struct heap *h, struct heap *other);
+/* In a pass of the clock: `is_idle` of each heap says from here on whether it had no slow path since the last such pass,
+ * while another had. */
+void heap_note_idle(void);
 extern _Atomic uint64_t takeover_count;
 #ifdef SUTLER_TEST_CIDS
 /* The caller's next slow path is its first. */

@@ -136,13 +136,18 @@ static void add_holes(struct batch *b, struct superblock *s, uint64_t units)
     note_holes(s);
 }
 
+/* What an idle heap has mostly free is for others to fill. */
 static void put_online(const struct offline *o)
 {
     struct heap *h = o->heap;
     struct superblock *s = o->superblock;
-    lock_take(&h->lock);
-    heap_settle(h, s);
-    lock_release(&h->lock);
+    if (h->is_idle && superblock_is_mostly_free(s, s->word)) {
+        global_adopt(s);
+    } else {
+        lock_take(&h->lock);
+        heap_settle(h, s);
+        lock_release(&h->lock);
+    }
     note_look(s, look_of(s), true);
 }
 
@@ -248,6 +253,8 @@ static size_t purge_superblocks(enum purge_what what, bool *changed)
     struct batch b = {0};
     size_t stale_bytes = purge_stale(what, changed), holes_before = holes_bytes, holes_found = 0;
     uint32_t slice = 0;
+    if (what != purge_everything)
+        heap_note_idle();
     for (struct superblock *s; (s = next_superblock(&slice, what)) != NULL;) {
         if ((s->flags & FLAG_HOLES) != 0)
             holes_found += uncarved_bytes(s);

@@ -96,6 +96,20 @@ static bool is_quiet(struct heap *h)
            is_unchanged(&h->pulse, &h->pulse_since_ns, pulse_of(h), now_ns);
 }
 
+void heap_note_idle(void)
+{
+    unsigned total = atomic_load_explicit(&heap_total, memory_order_acquire), idle = 0;
+    for (unsigned i = 0; i < total; i++) {
+        struct heap *h = heap_list[i];
+        uint32_t stir = stir_of(h);
+        h->is_idle = stir == h->pass_stir;
+        h->pass_stir = stir;
+        idle += h->is_idle;
+    }
+    for (unsigned i = 0; idle == total && i < total; i++)
+        heap_list[i]->is_idle = false; /* the program sleeps: nobody is there to fill what they have */
+}
+
 /* Whether it lists more than a few blocks of class `c`; a quick look. */
 static bool has_superblock(const struct heap *h, unsigned c)
 {

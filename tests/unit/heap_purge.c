@@ -112,6 +112,35 @@ static void the_clock_spares_what_changes(void)
     munmap(block, count * sizeof *block);
 }
 
+/* Of a heap without slow paths: everybody's, if another had some; its own, if the program sleeps. */
+static struct heap *owner_after_passes(struct heap *idle, unsigned c, unsigned refills, void **block)
+{
+    struct superblock *s = test_superblock_new(c);
+    test_carve_all(s);
+    *block = test_take(s);
+    lock_take(&idle->lock);
+    heap_settle(idle, s);
+    lock_release(&idle->lock);
+    for (int pass = 0; pass < 4; pass++) {
+        heap_here()->refills += refills;
+        purge(purge_leftover, NULL);
+    }
+    EXPECT((s->seen & SEEN_PURGED) != 0);
+    return superblock_owner(s);
+}
+
+static void what_an_idle_heap_hardly_uses_is_shared(unsigned c)
+{
+    struct heap *idle = test_heap_new(true);
+    void *block[2];
+    EXPECT(owner_after_passes(idle, c, 0, &block[0]) == idle);
+    EXPECT(owner_after_passes(idle, c, 1, &block[1]) == global_heap_of(c));
+    expect_heaps_sound();
+    free(block[0]);
+    free(block[1]);
+    EXPECT_EQ(class_inspect(c).live, 0);
+}
+
 /* ---- with others at work ---- */
 
 #define WORKERS 3
@@ -196,6 +225,7 @@ int main(int argc, char **argv)
     everything_free_goes_back(30000, 5);
     everything_free_goes_back(120000, 0);
     the_clock_spares_what_changes();
+    what_an_idle_heap_hardly_uses_is_shared(size_class_of(700));
     others_go_on(unit_option(argc, argv, "--ms", 3000), &rng);
     return 0;
 }
