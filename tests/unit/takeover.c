@@ -338,6 +338,24 @@ static void a_thread_that_only_frees_brings_its_heap_along(unsigned c)
     expect_nothing_live(c);
 }
 
+/* Another thread has refilled the heap it left: it is that one's now. */
+static void a_heap_in_use_is_not_brought_along(unsigned c)
+{
+    const size_t count = 200;
+    take_blocks(count, c);
+    struct heap *mine = heap_here(), *other = bound_to_far_slot();
+    unsigned slot = sync_slot();
+    move_here_from_far_slot(mine, other);
+    mine->refills += 2;
+    void *p = malloc(size_class[c].bytes);
+    EXPECT(p != NULL);
+    expect_bound(other, slot);
+    expect_bound(mine, far_slot);
+    give_blocks(count);
+    free(p);
+    expect_nothing_live(c);
+}
+
 int main(void)
 {
     unit_print_mode();
@@ -358,5 +376,6 @@ int main(void)
         merging_shares_what_is_mostly_free(size_class_of(5000));
         a_thread_that_only_frees_brings_its_heap_along(size_class_of(560));
     }
+    a_heap_in_use_is_not_brought_along(size_class_of(720));
     return 0;
 }
