@@ -56,8 +56,9 @@ static bool may_have_free_pages(const struct superblock *s, unsigned free_blocks
 {
     size_t bytes = (size_t)free_blocks * s->block_bytes;
     bool is_as_purged = (s->seen & SEEN_PURGED) != 0 && (s->seen & ~SEEN_FLAGS) == look_of(s);
-    bool is_empty = free_blocks == s->carved;
-    if (bytes > superblocks_most || (!is_empty && (is_as_purged || bytes < superblock_unit_bytes(s))))
+    if (free_blocks == s->carved)
+        return true; /* it becomes a span, which may stay */
+    if (bytes > superblocks_most || is_as_purged || bytes < superblock_unit_bytes(s))
         return false;
     superblocks_most -= bytes;
     return true;
@@ -318,12 +319,18 @@ size_t heap_purge(enum purge_what what, bool *changed)
     return bytes;
 }
 
-static size_t free_in_superblocks(void)
+/* In superblocks that are in use; what the others take, which are about to become spans, is added to *spans. */
+static size_t free_in_superblocks(size_t *spans)
 {
     size_t bytes = 0;
     uint32_t slice = 0;
-    for (const struct superblock *s; (s = next_superblock(&slice, purge_everything)) != NULL;)
-        bytes += (size_t)superblock_free_blocks(s) * s->block_bytes;
+    for (const struct superblock *s; (s = next_superblock(&slice, purge_everything)) != NULL;) {
+        unsigned free_blocks = superblock_free_blocks(s);
+        if (free_blocks == s->carved)
+            *spans += superblock_slices(s) * SLICE_BYTES;
+        else
+            bytes += (size_t)free_blocks * s->block_bytes;
+    }
     return bytes;
 }
 
@@ -333,11 +340,10 @@ size_t heap_trim(size_t pad)
     bool ignored = false;
     large_give_deferred();
     pass_begin();
-    size_t spans = span_counts().dirty_bytes, whole = spans + large_counts().cached_bytes;
-    if (whole < pad) {
-        size_t free_bytes = free_in_superblocks();
+    size_t spans = span_counts().dirty_bytes, free_bytes = free_in_superblocks(&spans);
+    size_t whole = spans + large_counts().cached_bytes;
+    if (whole < pad)
         superblocks_most = free_bytes - min_size(free_bytes, pad - whole);
-    }
     purge_spans_keep = pad;
     size_t bytes = purge_superblocks(purge_everything, &ignored);
     bytes += span_purge(purge_everything, &ignored);
