@@ -28,7 +28,7 @@ static unsigned bin_of(size_t slices)
     return BIN_EXACT + (e - 5) * 4 + ((unsigned)(slices >> (e - 2)) & 3);
 }
 
-void arena_insert(uint32_t first, size_t slices, bool aged)
+void arena_insert(uint32_t first, size_t slices)
 {
     struct superblock *s = descriptor_of_slice(first), *end = s + slices - 1;
     struct arena *a = arena_of(first);
@@ -38,7 +38,6 @@ void arena_insert(uint32_t first, size_t slices, bool aged)
         end->next = first;
     }
     s->span_slices = slices;
-    s->flags = (uint8_t)((s->flags & ~FLAG_AGED) | (aged ? FLAG_AGED : 0));
     s->prev = SLICE_NONE;
     s->next = a->bin_head[bin] - 1;
     if (a->bin_head[bin] != 0)
@@ -100,27 +99,21 @@ uint32_t arena_free_neighbour(uint32_t slice, uint32_t other)
     return s->kind == slice_free ? slice : s->kind == slice_free_end ? s->next : SLICE_NONE;
 }
 
-static bool is_aged(uint32_t first)
-{
-    return (descriptor_of_slice(first)->flags & FLAG_AGED) != 0;
-}
-
-void arena_insert_merged(uint32_t first, size_t slices, bool aged)
+uint32_t arena_insert_merged(uint32_t first, size_t slices)
 {
     uint32_t before = first > 0 ? arena_free_neighbour(first - 1, first) : SLICE_NONE;
     uint32_t after = arena_free_neighbour(first + (uint32_t)slices, first);
     if (after != SLICE_NONE) {
-        aged = aged && is_aged(after);
         slices += descriptor_of_slice(after)->span_slices;
         arena_remove(after);
     }
     if (before != SLICE_NONE) {
-        aged = aged && is_aged(before);
         slices += descriptor_of_slice(before)->span_slices;
         arena_remove(before);
         first = before;
     }
-    arena_insert(first, slices, aged);
+    arena_insert(first, slices);
+    return first;
 }
 
 bool arena_open(struct arena *a, size_t slices)
@@ -139,7 +132,7 @@ bool arena_open(struct arena *a, size_t slices)
         return true;
     }
     if (have > 0)
-        arena_insert_merged(a->fresh_first, have, false); /* the window went on elsewhere */
+        arena_insert_merged(a->fresh_first, have); /* the window went on elsewhere */
     a->fresh_first = first;
     a->fresh_end = first + (uint32_t)count;
     return count >= slices || arena_open(a, slices);

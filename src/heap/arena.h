@@ -31,13 +31,12 @@ struct arena *arena_of(uint32_t slice);
 /* Lowest bin from `bin` on with a span in it, or BIN_COUNT. */
 unsigned bin_next(const struct arena *a, unsigned bin);
 
-/* Puts a free span of this length into its bin, or takes it out.  `aged`: it has been free since before the last
- * purge. */
-void arena_insert(uint32_t first, size_t slices, bool aged);
+/* Puts a free span of this length into its bin, or takes it out. */
+void arena_insert(uint32_t first, size_t slices);
 void arena_remove(uint32_t first);
 
-/* Inserts free slices, merged with free neighbours; aged if all parts are. */
-void arena_insert_merged(uint32_t first, size_t slices, bool aged);
+/* Inserts free slices, merged with free neighbours; returns the first slice of the whole. */
+uint32_t arena_insert_merged(uint32_t first, size_t slices);
 
 /* A free span of at least `slices`, or SLICE_NONE. */
 uint32_t arena_find(const struct arena *a, size_t slices);

@@ -19,12 +19,10 @@ static uint32_t take_anywhere(struct arena *a, size_t slices)
 {
     uint32_t first = arena_find(a, slices);
     if (first != SLICE_NONE) {
-        const struct superblock *s = descriptor_of_slice(first);
-        size_t have = s->span_slices;
-        bool aged = (s->flags & FLAG_AGED) != 0;
+        size_t have = descriptor_of_slice(first)->span_slices;
         arena_remove(first);
         if (have > slices)
-            arena_insert(first + (uint32_t)slices, have - slices, aged);
+            arena_insert(first + (uint32_t)slices, have - slices);
         reserve_follow(a, first, slices, have);
         return first;
     }
@@ -57,9 +55,9 @@ static bool take(enum span_use use, size_t slices, size_t align_slices, uint32_t
         uint32_t head = (uint32_t)((align_up(address, align_slices << SLICE_SHIFT) - address) >> SLICE_SHIFT);
         uint32_t tail = (uint32_t)slack - head;
         if (tail > 0)
-            arena_insert_merged(at + head + (uint32_t)slices, tail, false);
+            arena_insert_merged(at + head + (uint32_t)slices, tail);
         if (head > 0)
-            arena_insert_merged(at, head, false);
+            arena_insert_merged(at, head);
         at += head;
     }
     if (at != SLICE_NONE) {
@@ -97,7 +95,7 @@ bool span_extend(uint32_t end, size_t more)
         size_t have = descriptor_of_slice(end)->span_slices;
         arena_remove(end);
         if (have > more)
-            arena_insert(end + (uint32_t)more, have - more, false);
+            arena_insert(end + (uint32_t)more, have - more);
         done = true;
     }
     if (done)
@@ -140,7 +138,7 @@ void span_give(uint32_t first, size_t slices)
     for (size_t i = 0; i < slices; i++) {
         struct superblock *s = descriptor_of_slice(first + (uint32_t)i);
         __atomic_store_n(&s->kind, slice_unknown, __ATOMIC_RELEASE);
-        s->flags = (uint8_t)((s->flags | FLAG_DIRTY) & ~(FLAG_FRESH | FLAG_STALE));
+        s->flags = (uint8_t)((s->flags & ~(FLAG_FRESH | FLAG_STALE | FLAG_AGED)) | FLAG_DIRTY);
     }
     lock_take(&span_lock);
     span_count.in_use_bytes -= slices << SLICE_SHIFT;
@@ -155,7 +153,7 @@ void span_give(uint32_t first, size_t slices)
         if (purged)
             span_note_returned(first, slices);
     }
-    arena_insert_merged(first, slices, false);
+    arena_insert_merged(first, slices);
     lock_release(&span_lock);
 }
 
@@ -179,6 +177,19 @@ struct span_counts span_counts(void)
 size_t span_in_use_bytes(void)
 {
     return span_count.in_use_bytes;
+}
+
+size_t span_passed(uint32_t slice)
+{
+    const struct superblock *s = descriptor_of_slice(slice);
+    switch (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE)) {
+    case slice_superblock:
+        return (s->flags & FLAG_LENT) != 0 ? 1 : superblock_slices(s);
+    case slice_large:
+        return max_size(1, __atomic_load_n(&s->span_slices, __ATOMIC_RELAXED));
+    default:
+        return 1;
+    }
 }
 
 /* ---- a child ---- */
@@ -214,7 +225,7 @@ static void free_orphans(uint32_t first, size_t slices)
         s->kind = slice_unknown;
         s->flags = (uint8_t)((s->flags & FLAG_LARGE) | FLAG_DIRTY);
     }
-    arena_insert(first, slices, false);
+    arena_insert(first, slices);
 }
 
 static bool is_orphan(uint32_t slice)
@@ -264,7 +275,7 @@ void span_recover(bool anew)
         if (s->kind == slice_free) {
             slices = s->span_slices;
             if (anew)
-                arena_insert(at, slices, false);
+                arena_insert(at, slices);
             if (is_fresh(a, at + (uint32_t)slices - 1))
                 a->fresh_first = a->fresh_end;
         } else if (is_fresh(a, at)) {

@@ -37,6 +37,10 @@ bool span_extend(uint32_t end, size_t more);
 /* The same where the block could not be had elsewhere: opens more, if need be. */
 bool span_extend_squeezed(uint32_t end, size_t more);
 
+/* How many slices the superblock or large block that begins here takes, as far as can be told while it may be changing;
+ * 1 for anything else. */
+size_t span_passed(uint32_t slice);
+
 /* True if all slices read as zero. */
 bool span_is_zero(uint32_t first, size_t slices);
 

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Giving the pages of free spans back.  Spans are taken out of the bins in batches, so that the program goes on taking
- * others while the system takes the pages.
+ * Giving the pages of free spans back: one walk over all slices in the order of their addresses, from span to span.  It
+ * looks at so many descriptors at a time as take some ten microseconds, and lets go of the lock in between.  What is to
+ * be given back is taken out of the bins, in batches, so that the program goes on taking other spans while the system
+ * takes the pages.
+ *
+ * Ages are the slices' own: neighbours that were freed later, and merged with them, make no difference.  Slices that are
+ * freed behind the walk wait for the next one.
  */
 #include "heap/arena.h"
+#include "heap/filling.h"
 #include "heap/give_back.h"
 #include "heap/huge.h"
 #include "heap/pass.h"
@@ -13,115 +19,260 @@
 
 #define BATCH 64
 #define BATCH_SLICES (64ul << 20 >> SLICE_SHIFT)
-#define FRESH_PIECE_SLICES (4ul << 20 >> SLICE_SHIFT)
+#define FRESH_PIECE_SLICES (512ul << 10 >> SLICE_SHIFT)
 #define FLAGS_RESIDENT (FLAG_DIRTY | FLAG_WARM)
 
-struct span {
+/* How far a walk goes while it holds the lock, in descriptors that follow each other; one that lies apart is as dear as
+ * so many of them. */
+#define HOLD_LOOKS 2048u
+#define STEP_LOOKS 16u
+
+struct run {
     uint32_t first;
     uint32_t slices;
 };
 
+/* In nobody's hands but ours. */
 struct batch {
     unsigned count;
     size_t slices, most;
-    struct span span[BATCH];
+    struct run run[BATCH];
 };
+
+/* Spans may be taken, given and merged whenever the lock is not held: what is remembered is a hint. */
+struct walk {
+    enum purge_what what;
+    uint32_t at, end;
+    uint32_t span;   /* the free span `at` is in, if there still is one that begins there */
+    uint32_t strays; /* from this slice on nothing was met that tells what it is; SLICE_NONE: what was met last did */
+    unsigned looks;  /* left to this hold of the lock */
+    bool changed;    /* there is something for the next walk */
+};
+
+/* ---- giving back ---- */
+
+struct returned {
+    size_t dirty_bytes, warm_bytes;
+};
+
+/* By whoever has the slices. */
+static struct returned forget_pages(uint32_t first, size_t slices)
+{
+    struct returned r = {slices_with(first, slices, FLAG_DIRTY) << SLICE_SHIFT,
+                         slices_with(first, slices, FLAG_WARM) << SLICE_SHIFT};
+    for (struct superblock *s = descriptor_of_slice(first), *end = s + slices; s < end; s++)
+        s->flags &= (uint8_t)~(FLAGS_RESIDENT | FLAG_AGED);
+    return r;
+}
+
+static void count_returned(struct returned r)
+{
+    span_count.dirty_bytes -= r.dirty_bytes;
+    reserve_count_wasted(r.warm_bytes);
+    span_note_purged(r.dirty_bytes + r.warm_bytes);
+}
 
 void span_note_returned(uint32_t first, size_t slices)
 {
-    size_t dirty = slices_with(first, slices, FLAG_DIRTY) << SLICE_SHIFT;
-    size_t warm = slices_with(first, slices, FLAG_WARM) << SLICE_SHIFT;
-    for (struct superblock *s = descriptor_of_slice(first), *end = s + slices; s < end; s++)
-        s->flags &= (uint8_t)~FLAGS_RESIDENT;
-    span_count.dirty_bytes -= dirty;
-    reserve_count_wasted(warm);
-    span_note_purged(dirty + warm);
+    count_returned(forget_pages(first, slices));
 }
 
-/* Of a span from its first page that is there, and at most as much as the batch has room for; the rest stays. */
-static void take_out(struct batch *b, uint32_t first)
+/* Whoever waits for the lock has it before we come again: woken, he would find it taken once more. */
+static void release_to_others(void)
 {
-    size_t have = descriptor_of_slice(first)->span_slices;
-    uint32_t bare = 0;
-    while (slices_with(first + bare, 1, FLAGS_RESIDENT) == 0)
-        bare++;
-    size_t slices = min_size(have - bare, b->most - b->slices), rest = have - bare - slices;
-    arena_remove(first);
-    if (bare > 0)
-        arena_insert(first, bare, true);
-    if (rest > 0)
-        arena_insert(first + bare + (uint32_t)slices, rest, true);
-    b->span[b->count++] = (struct span){first + bare, (uint32_t)slices};
-    b->slices += slices;
+    static _Atomic uint32_t never;
+    const uint64_t moment_ns = 50000;
+    bool is_wanted = lock_is_contended(&span_lock);
+    lock_release(&span_lock);
+    if (is_wanted)
+        os_futex_wait_for(&never, 0, moment_ns);
 }
 
-/* To be given back by this pass: it holds pages and has been free since the last one, or anything does. */
-static bool is_wanted(uint32_t at, enum purge_what what)
+static void put_back(const struct batch *b, struct returned sum, struct walk *w)
 {
-    const struct superblock *s = descriptor_of_slice(at);
-    if (slices_with(at, s->span_slices, FLAGS_RESIDENT) == 0)
-        return false;
-    if (what == purge_everything)
-        return true;
-    bool is_large = s->span_slices * 2 >= HUGE_PAGE_SLICES;
-    return (s->flags & FLAG_AGED) != 0 && (what == purge_leftover || is_large || huge_is_worth_splitting(at));
-}
-
-/* Fills the batch. */
-static void gather(struct batch *b, const struct arena *a, enum purge_what what)
-{
-    for (unsigned bin = bin_next(a, 0); bin < BIN_COUNT; bin = bin + 1 < BIN_COUNT ? bin_next(a, bin + 1) : BIN_COUNT)
-        for (uint32_t next, at = a->bin_head[bin] - 1; at != SLICE_NONE; at = next) {
-            next = descriptor_of_slice(at)->next;
-            if (!is_wanted(at, what))
-                continue;
-            if (b->count == BATCH || b->slices >= b->most)
-                return;
-            take_out(b, at);
-        }
-}
-
-/* Runs of slices that hold pages. */
-static void add_runs(struct give_back *pages, const struct span *span)
-{
-    for (uint32_t i = 0, run; i < span->slices; i += run + 1) {
-        for (run = 0; i + run < span->slices && slices_with(span->first + i + run, 1, FLAGS_RESIDENT) != 0;)
-            run++;
-        if (run > 0)
-            give_back_add(pages, slice_address(span->first + i), (size_t)run << SLICE_SHIFT);
+    lock_take(&span_lock);
+    count_returned(sum);
+    for (unsigned i = 0; i < b->count; i++) {
+        uint32_t span = arena_insert_merged(b->run[i].first, b->run[i].slices);
+        if (b->run[i].first + b->run[i].slices == w->at)
+            w->span = span;
     }
+    release_to_others();
 }
 
 /* Returns the bytes given back; a refused batch stays as it was, and *refused is set. */
-static size_t purge_batch(const struct batch *b, bool *refused)
+static size_t purge_batch(struct batch *b, struct walk *w, bool *refused)
 {
     struct give_back pages = {0};
+    struct returned sum = {0};
     for (unsigned i = 0; i < b->count; i++)
-        add_runs(&pages, &b->span[i]);
+        give_back_add(&pages, slice_address(b->run[i].first), (size_t)b->run[i].slices << SLICE_SHIFT);
     give_back_flush(&pages);
-    lock_take(&span_lock);
-    for (unsigned i = 0; i < b->count; i++) {
-        if (!pages.refused)
-            span_note_returned(b->span[i].first, b->span[i].slices);
-        arena_insert_merged(b->span[i].first, b->span[i].slices, true);
+    for (unsigned i = 0; i < b->count && !pages.refused; i++) {
+        struct returned r = forget_pages(b->run[i].first, b->run[i].slices);
+        sum.dirty_bytes += r.dirty_bytes;
+        sum.warm_bytes += r.warm_bytes;
     }
-    lock_release(&span_lock);
+    put_back(b, sum, w);
+    b->count = 0;
+    b->slices = 0;
     *refused |= pages.refused;
     return pages.refused ? 0 : pages.bytes;
 }
 
-/* What is left is for the next pass.  Returns true if there is any for one like this. */
-static bool mark_aged(const struct arena *a, enum purge_what what)
+/* ---- within a free span ---- */
+
+enum age { age_bare, age_young, age_old };
+
+static enum age age_of(const struct walk *w, uint32_t slice)
 {
-    bool any = false;
-    for (unsigned bin = bin_next(a, 0); bin < BIN_COUNT; bin = bin + 1 < BIN_COUNT ? bin_next(a, bin + 1) : BIN_COUNT)
-        for (uint32_t at = a->bin_head[bin] - 1; at != SLICE_NONE; at = descriptor_of_slice(at)->next) {
-            struct superblock *s = descriptor_of_slice(at);
-            s->flags |= FLAG_AGED;
-            any |= is_wanted(at, what);
-        }
-    return any;
+    unsigned flags = descriptor_of_slice(slice)->flags;
+    if ((flags & FLAGS_RESIDENT) == 0)
+        return age_bare;
+    return w->what == purge_everything || (flags & FLAG_AGED) != 0 ? age_old : age_young;
 }
+
+/* Slices of one age from `at` on, `most` of them at most. */
+static uint32_t run_of(const struct walk *w, enum age age, size_t most)
+{
+    uint32_t run = 0;
+    while (run < most && age_of(w, w->at + run) == age)
+        run++;
+    return run;
+}
+
+/* Of so many slices from `at` on, all old: how many are given back by this walk, and how many before them stay.  While the
+ * program works no huge page is broken for them, unless most of it goes: of large blocks, where huge pages were asked for
+ * (filling.h), whole ones only. */
+static uint32_t choose(const struct walk *w, uint32_t slices, uint32_t *before)
+{
+    *before = 0;
+    if (w->what != purge_unchanged)
+        return slices;
+    bool is_large = (descriptor_of_slice(w->at)->flags & FLAG_LARGE) != 0;
+    if (!is_large || !filling_expected(FILLING_BYTES_MIN))
+        return slices * 2 >= HUGE_PAGE_SLICES || huge_is_worth_splitting(w->at) ? slices : 0;
+    *before = (uint32_t)min_size(slices, -w->at % HUGE_PAGE_SLICES);
+    return (slices - *before) / HUGE_PAGE_SLICES * HUGE_PAGE_SLICES;
+}
+
+static void grow_old(struct walk *w, uint32_t slices)
+{
+    uint32_t before;
+    for (struct superblock *s = descriptor_of_slice(w->at), *end = s + slices; s < end; s++)
+        s->flags |= FLAG_AGED;
+    w->changed |= choose(w, slices, &before) > 0;
+}
+
+/* Out of the free span, which is two then, or one, or none. */
+static void take_out(struct batch *b, struct walk *w, uint32_t slices)
+{
+    size_t have = descriptor_of_slice(w->span)->span_slices, head = w->at - w->span, tail = have - head - slices;
+    arena_remove(w->span);
+    if (head > 0)
+        arena_insert(w->span, head);
+    if (tail > 0)
+        arena_insert(w->at + slices, tail);
+    b->run[b->count++] = (struct run){w->at, slices};
+    b->slices += slices;
+    w->span = w->at + slices;
+}
+
+/* So that what is chosen of a long run ends where a huge page does. */
+#define RUN_LOOKS_MIN (2 * HUGE_PAGE_SLICES)
+
+static bool is_full(const struct batch *b)
+{
+    return b->count == BATCH || b->slices >= b->most || (b->count > 0 && b->most - b->slices < RUN_LOOKS_MIN);
+}
+
+static void use_looks(struct walk *w, unsigned looks)
+{
+    w->looks -= (unsigned)min_size(looks, w->looks);
+}
+
+/* One run of the free span that ends at `end`; of what is chosen, the rest is another run. */
+static void look_at_run(struct walk *w, struct batch *b, uint32_t end)
+{
+    enum age age = age_of(w, w->at);
+    size_t most = min_size(end - w->at, max_size(w->looks, RUN_LOOKS_MIN));
+    uint32_t run = run_of(w, age, age == age_old ? min_size(most, b->most - b->slices) : most), before = 0, chosen = 0;
+    if (age == age_young)
+        grow_old(w, run);
+    else if (age == age_old)
+        chosen = choose(w, run, &before);
+    use_looks(w, run);
+    if (chosen == 0) {
+        w->at += run;
+        return;
+    }
+    w->at += before;
+    take_out(b, w, chosen);
+    w->at += chosen;
+}
+
+/* ---- from span to span ---- */
+
+/* Where the free span ends that the walk is in; 0 if it is in none it knows of.  By the tag of its last slice it finds one
+ * again that was lost, because it is a part of another now. */
+static uint32_t span_end(struct walk *w)
+{
+    const struct superblock *at = descriptor_of_slice(w->at);
+    if (at->kind == slice_free)
+        w->span = w->at;
+    else if (at->kind == slice_free_end)
+        w->span = at->next;
+    const struct superblock *s = descriptor_of_slice(w->span);
+    if (s->kind != slice_free || w->at < w->span || w->at - w->span >= s->span_slices)
+        return 0;
+    return w->span + (uint32_t)s->span_slices;
+}
+
+/* How many slices, which are in no free span, are passed over at once. */
+static size_t step_over(uint32_t at)
+{
+    const struct arena *a = arena_of(at);
+    return at >= a->fresh_first && at < a->fresh_end ? a->fresh_end - at : span_passed(at);
+}
+
+/* On to what may begin a span. */
+static void walk_on(struct walk *w)
+{
+    if (descriptor_of_slice(w->at)->kind != slice_unknown)
+        w->strays = SLICE_NONE;
+    else if (w->strays == SLICE_NONE)
+        w->strays = w->at;
+    w->at = window_slice_from(w->at + (uint32_t)step_over(w->at));
+}
+
+/* In a span again: back to where the walk strayed, if that is in it. */
+static void go_back(struct walk *w)
+{
+    if (w->strays != SLICE_NONE)
+        w->at = w->strays > w->span ? w->strays : w->span;
+    w->strays = SLICE_NONE;
+}
+
+/* Fills the batch, as far as one hold of the lock goes. */
+static void gather(struct walk *w, struct batch *b)
+{
+    lock_take(&span_lock);
+    for (w->looks = HOLD_LOOKS; w->looks > 0 && w->at < w->end && !is_full(b);) {
+        bool is_apart = descriptor_of_slice(w->at)->kind != slice_unknown;
+        use_looks(w, is_apart ? STEP_LOOKS : 1);
+        uint32_t end = span_end(w);
+        if (end == 0) {
+            walk_on(w);
+            continue;
+        }
+        go_back(w);
+        if (w->looks > 0)
+            look_at_run(w, b, end);
+    }
+    release_to_others();
+}
+
+/* ---- the fresh end ---- */
 
 /* The reserve at the fresh end of an arena, which is in no bin: one piece of it, with span_lock held, since only
  * that keeps the program from taking it meanwhile.  0 if there is none, or none to be given back yet. */
@@ -151,37 +302,51 @@ static size_t purge_fresh(struct arena *a, bool all, bool *changed)
         piece = purge_fresh_piece(a, all, changed);
         if (piece == 0)
             a->fresh_seen = a->fresh_first;
-        lock_release(&span_lock);
+        release_to_others();
         purged += piece;
     } while (piece > 0);
+    return purged;
+}
+
+/* ---- all ---- */
+
+/* Of the free spans no more than `most` bytes. */
+static size_t purge_spans(struct walk *w, size_t most)
+{
+    size_t purged = 0;
+    bool refused = false;
+    struct batch b = {0};
+    while (w->at < w->end && !refused && purge_goes_on(w->what)) {
+        if (b.count == 0)
+            pass_yield();
+        b.most = min_size(BATCH_SLICES, (most - purged) >> SLICE_SHIFT);
+        if (b.most == 0)
+            break;
+        gather(w, &b);
+        if (b.count > 0 && (is_full(&b) || pass_is_wanted()))
+            purged += purge_batch(&b, w, &refused);
+    }
+    if (b.count > 0)
+        purged += purge_batch(&b, w, &refused);
+    w->changed &= !refused;
     return purged;
 }
 
 size_t span_purge(enum purge_what what, bool *changed)
 {
     struct reserve_counts reserve = reserve_counts();
-    /* No more than there is now: other threads may go on freeing as fast as this one gives back. */
-    size_t purged = 0, dirty = span_counts().dirty_bytes, most = dirty + reserve.reserve_bytes;
+    size_t dirty = span_counts().dirty_bytes, most = SIZE_MAX;
     if (purge_spans_keep > 0)
         most = dirty - min_size(dirty, purge_spans_keep);
-    bool refused = false;
-    struct batch b;
-    do {
-        pass_yield();
-        b = (struct batch){.most = min_size(BATCH_SLICES, (most - purged) >> SLICE_SHIFT)};
-        lock_take(&span_lock);
-        for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
-            gather(&b, &arena[i], what);
-        lock_release(&span_lock);
-        purged += purge_batch(&b, &refused);
-    } while (b.count > 0 && !refused && purged < most && purge_goes_on(what));
+    struct walk w = {.what = what, .at = window_slice_from(0), .end = window_end(), .strays = SLICE_NONE};
+    size_t purged = purge_spans(&w, most);
+    *changed |= w.changed || (what == purge_everything && span_counts().dirty_bytes > 0);
     for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
         purged += purge_fresh(&arena[i], what == purge_everything, changed);
-    lock_take(&span_lock);
-    for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
-        *changed |= mark_aged(&arena[i], what) && !refused;
-    if (reserve_counts().wasted_bytes != reserve.wasted_bytes)
+    if (reserve_counts().wasted_bytes != reserve.wasted_bytes) {
+        lock_take(&span_lock);
         reserve_shrink();
-    lock_release(&span_lock);
+        lock_release(&span_lock);
+    }
     return purged;
 }

@@ -23,7 +23,7 @@ static void join(uint32_t first, uint32_t next)
     arena_remove(next);
     for (struct superblock *s = descriptor_of_slice(next), *end = s + more; s < end; s++)
         s->flags = (uint8_t)((s->flags & ~FLAG_LARGE) | flag);
-    arena_insert(first, slices + more, false);
+    arena_insert(first, slices + more);
 }
 
 /* All that is free is in the bins, in spans as long as can be. */
@@ -34,7 +34,7 @@ static void consolidate(void)
         size_t have = a->fresh_end - first;
         a->fresh_first = a->fresh_end = 0;
         if (have > 0)
-            arena_insert_merged(first, have, false);
+            arena_insert_merged(first, have);
     }
     for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
         if (descriptor_of_slice(slice)->kind != slice_free)
@@ -97,7 +97,7 @@ static bool open_missing(size_t slices, size_t align_slices)
     unsigned flag = goes_on ? descriptor_of_slice(run)->flags & FLAG_LARGE : FLAG_LARGE;
     for (size_t i = 0; i < count; i++)
         descriptor_of_slice(first + (uint32_t)i)->flags |= (uint8_t)flag;
-    arena_insert_merged(first, count, false);
+    arena_insert_merged(first, count);
     return true;
 }
 
@@ -107,9 +107,9 @@ static void cut(uint32_t first, uint32_t at, size_t slices)
     size_t have = descriptor_of_slice(first)->span_slices, head = at - first, tail = have - head - slices;
     arena_remove(first);
     if (head > 0)
-        arena_insert(first, head, false);
+        arena_insert(first, head);
     if (tail > 0)
-        arena_insert(at + (uint32_t)slices, tail, false);
+        arena_insert(at + (uint32_t)slices, tail);
     span_count_taken(at, slices);
 }
 

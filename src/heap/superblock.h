@@ -61,7 +61,7 @@ enum group {
 #define NOTIFY_NEVER 0xffff
 #define SLICE_NONE UINT32_MAX
 #define FLAG_DIRTY 1u  /* the slice may hold something else than zeros */
-#define FLAG_AGED 2u   /* a free span: the reclaim job has seen it before */
+#define FLAG_AGED 2u   /* a free slice that holds pages: the last purge pass has seen it free */
 #define FLAG_LARGE 4u  /* the slice is of the stretches for large blocks */
 #define FLAG_WARM 8u   /* a free slice of the reserve: its pages are there, and zero */
 /* The first slice of a large block or superblock that was taken, all of it, from slices not dirty.  Blocks of such a

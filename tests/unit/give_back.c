@@ -37,6 +37,19 @@ static void given(char *start, size_t bytes, unsigned expected, uintptr_t one, u
     EXPECT_EQ(pages.bytes - before, bytes);
 }
 
+/* Ranges in the order of their addresses: each page is split once for all of them, and anew after they went. */
+static void each_page_is_split_once(char *start)
+{
+    static struct give_back pages;
+    for (int round = 0; round < 2; round++) {
+        splits = 0;
+        for (size_t i = 0; i < 3 * HUGE / PART; i += 3)
+            give_back_add(&pages, start + i * PART, PART);
+        EXPECT_EQ(splits, 3);
+        give_back_flush(&pages);
+    }
+}
+
 int main(void)
 {
     unit_watchdog(60);
@@ -51,5 +64,6 @@ int main(void)
     given(a, HUGE + PART, 1, in_b, 0);              /* one, whole, and the beginning of the next */
     given(a + PART, 2 * HUGE, 2, in_a, in_c);       /* the one in the middle is whole */
     given(a + PART, 2 * HUGE - PART, 1, in_a, 0);   /* the end of one, and one, whole */
+    each_page_is_split_once(a);
     return 0;
 }

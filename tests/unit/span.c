@@ -272,6 +272,28 @@ static void the_cache_of_large_blocks_is_bounded(void)
     EXPECT(span_counts().dirty_bytes > (size_t)32 << 20); /* and what fits is kept */
 }
 
+/* A neighbour freed later does not make a span young again. */
+static void ages_are_the_slices_own(void)
+{
+    bool changed = false;
+    span_purge(purge_everything, &changed);
+    const size_t each = 40, bytes = each * SLICE_BYTES;
+    uint32_t before, first;
+    EXPECT(span_take(span_large, 1 + 3 * each, 1, &before));
+    first = before + 1;
+    span_give(first, each);
+    EXPECT_EQ(span_purge(purge_unchanged, &changed), 0);
+    EXPECT(span_extend(first, each)); /* used meanwhile */
+    span_give(first, each);
+    EXPECT_EQ(span_purge(purge_unchanged, &changed), 0);
+    span_give(first + (uint32_t)each, each);
+    EXPECT_EQ(span_purge(purge_unchanged, &changed), bytes);
+    span_give(first + 2 * (uint32_t)each, each);
+    EXPECT_EQ(span_purge(purge_unchanged, &changed), bytes);
+    EXPECT_EQ(span_purge(purge_unchanged, &changed), bytes);
+    EXPECT_EQ(span_purge(purge_unchanged, &changed), 0);
+}
+
 /* Pages that may not be given back (locked memory) stay dirty, and do not count as given back. */
 static void what_is_refused_is_not_counted(void)
 {
@@ -337,6 +359,7 @@ int main(int argc, char **argv)
     neighbours_merge(&rng);
     only_aged_spans_are_purged_by_the_clock();
     the_cache_of_large_blocks_is_bounded();
+    ages_are_the_slices_own();
     what_is_refused_is_not_counted();
     others_are_let_in();
     return 0;

@@ -4,6 +4,7 @@
  */
 #include "heap/span.h"
 
+#include "options/options.h"
 #include "os/os.h"
 #include "unit.h"
 
@@ -11,6 +12,7 @@
 #define OTHERS_MOST 100000
 
 static unsigned freed_meanwhile;
+static bool others_free = true;
 
 /* The linker puts this in the place of the real one: another thread frees a block each time pages are given back. */
 bool __real_os_purge_ranges(const struct os_range *ranges, size_t count);
@@ -18,10 +20,36 @@ bool __wrap_os_purge_ranges(const struct os_range *ranges, size_t count);
 bool __wrap_os_purge_ranges(const struct os_range *ranges, size_t count)
 {
     uint32_t first;
+    if (!others_free)
+        return __real_os_purge_ranges(ranges, count);
     EXPECT_MSG(freed_meanwhile++ < OTHERS_MOST, "the purge goes on as long as others free");
     EXPECT(span_take(span_large, SLICES, 1, &first));
     span_give(first, SLICES);
     return __real_os_purge_ranges(ranges, count);
+}
+
+/* While the program works, where large blocks were asked to be in huge pages: only the last pass breaks one. */
+static void huge_pages_go_whole(void)
+{
+    const uint32_t slices = 100;
+    uint32_t before;
+    bool changed = false;
+    others_free = false;
+    span_purge(purge_everything, &changed);
+    EXPECT(span_take(span_large, slices + 2, 1, &before)); /* two stay */
+    uint32_t first = before + 1, end = first + slices;
+    size_t whole = align_down(end, HUGE_PAGE_SLICES) - align_up(first, HUGE_PAGE_SLICES);
+    option_value[option_huge_pages] = huge_pages_on;
+    span_give(first, slices);
+    EXPECT_EQ(span_purge(purge_unchanged, &changed), 0);
+    EXPECT_EQ(span_purge(purge_unchanged, &changed), whole * SLICE_BYTES);
+    changed = false;
+    EXPECT_EQ(span_purge(purge_unchanged, &changed), 0);
+    EXPECT(!changed);
+    EXPECT_EQ(span_purge(purge_leftover, &changed), (slices - whole) * SLICE_BYTES);
+    option_value[option_huge_pages] = huge_pages_auto;
+    span_give(before, 1);
+    span_give(end, 1);
 }
 
 int main(void)
@@ -39,5 +67,6 @@ int main(void)
     EXPECT(purged >= dirty);
     EXPECT(freed_meanwhile > 0);
     EXPECT(changed); /* there is more */
+    huge_pages_go_whole();
     return 0;
 }
