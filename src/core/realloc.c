@@ -10,19 +10,32 @@
 #include "core/core.h"
 #include "heap/large.h"
 
-/* To a block elsewhere. */
-static NOINLINE void *move(void *p, size_t bytes, size_t size)
+/* For a span that grows to the size of a mapping: one of its own, which grows without being copied.  NULL: not so, or there
+ * is none. */
+static void *take_grown(struct block old, size_t size)
 {
-    bool shrinks = size <= bytes;
+    if (old.kind != block_large || size < MAPPING_BYTES_MIN || size <= old.bytes || !slow_enter())
+        return NULL;
+    void *block = large_take_grown(size);
+    slow_leave();
+    return block;
+}
+
+/* To a block elsewhere. */
+static NOINLINE void *move(void *p, struct block old, size_t size)
+{
+    bool shrinks = size <= old.bytes;
     int error = shrinks ? errno : 0;
-    void *block = sutler_malloc(size);
+    void *block = take_grown(old, size);
+    if (likely(block == NULL))
+        block = sutler_malloc(size);
     if (unlikely(block == NULL)) {
         if (!shrinks)
             return NULL;
         errno = error; /* it stays where it is */
         return p;
     }
-    memcpy(block, p, min_size(bytes, size));
+    memcpy(block, p, min_size(old.bytes, size));
     sutler_free(p);
     return block;
 }
@@ -35,7 +48,7 @@ static COLD void *resize_hard(void *p, struct block old, size_t size)
     bool grows = size > old.bytes;
     void *moved = grows && old.kind == block_mapping ? resize_last_resort(p, size) : NULL;
     if (moved == NULL)
-        moved = move(p, old.bytes, size);
+        moved = move(p, old, size);
     if (moved == NULL && old.kind == block_large && (moved = resize_last_resort(p, size)) != NULL)
         errno = error;
     return moved;
@@ -68,7 +81,7 @@ static NOINLINE void *resize(void *p, size_t size)
         slow_leave();
         return moved != NULL ? moved : resize_hard(p, old, size);
     }
-    return move(p, old.bytes, size);
+    return move(p, old, size);
 }
 
 EXPORT void *realloc(void *p, size_t size)
@@ -76,7 +89,7 @@ EXPORT void *realloc(void *p, size_t size)
     size_t bytes = block_bytes_quick(p);
     if (unlikely(bytes == 0 || size == 0))
         return resize(p, size);
-    return block_fits(bytes, size) ? p : move(p, bytes, size);
+    return block_fits(bytes, size) ? p : move(p, (struct block){.kind = block_superblock, .bytes = bytes}, size);
 }
 
 EXPORT void *reallocarray(void *p, size_t count, size_t size)

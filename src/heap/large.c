@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/large.h"
 
+#include "heap/ample.h"
 #include "heap/filling.h"
 #include "heap/mapping.h"
+#include "heap/mapping_cache.h"
 #include "heap/span.h"
 #include "os/os.h"
-
-static _Atomic size_t span_blocks, span_bytes;
 
 /* The block is a span, or else a mapping: which may lie anywhere the system likes, in a hole of the window too. */
 static bool is_span(const void *p)
@@ -34,8 +34,6 @@ static void *span_block_take(size_t size, size_t alignment, bool squeezes, bool 
     s->flags |= *zero ? FLAG_FRESH : 0;
     s->span_slices = slices;
     __atomic_store_n(&s->kind, slice_large, __ATOMIC_RELEASE);
-    atomic_fetch_add_explicit(&span_blocks, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&span_bytes, slices << SLICE_SHIFT, memory_order_relaxed);
     if (*zero && filling_expected(size))
         ask_for_huge_pages(first, slices);
     return slice_address(first);
@@ -69,24 +67,36 @@ void large_give_deferred(void)
 
 static bool is_for_span(size_t size, size_t alignment)
 {
-    return size < MAPPING_BYTES_MIN && alignment < MAPPING_BYTES_MIN;
+    if (size < MAPPING_BYTES_MIN || alignment >= MAPPING_BYTES_MIN)
+        return alignment < MAPPING_BYTES_MIN;
+    return size <= SPAN_BYTES_MAX && ample_for(span_dirty_bytes() + mapping_cache_bytes() + size);
 }
 
-void *large_take(size_t size, size_t alignment, bool *zero)
+static void *take(size_t size, size_t alignment, bool is_span, bool *zero)
 {
     large_give_deferred();
     if (size >= FILLING_BYTES_MIN)
         filling_look_back();
-    void *block = is_for_span(size, alignment) ? span_block_take(size, alignment, false, zero)
-                                               : mapping_take(size, alignment, zero);
+    void *block = is_span ? span_block_take(size, alignment, false, zero) : mapping_take(size, alignment, zero);
     if (block != NULL && *zero)
         filling_note(block, size);
     return block;
 }
 
+void *large_take(size_t size, size_t alignment, bool *zero)
+{
+    return take(size, alignment, is_for_span(size, alignment), zero);
+}
+
+void *large_take_grown(size_t size)
+{
+    ASSERT(size >= MAPPING_BYTES_MIN);
+    return take(size, BLOCK_ALIGNMENT, false, &(bool){false});
+}
+
 void *large_squeeze(size_t size, size_t alignment, bool *zero)
 {
-    if (is_for_span(size, alignment)) {
+    if (size < MAPPING_BYTES_MIN && alignment < MAPPING_BYTES_MIN) {
         void *block = span_block_take(size, alignment, true, zero);
         return block != NULL ? block : mapping_take(size, alignment, zero); /* the window may be full */
     }
@@ -116,8 +126,6 @@ bool large_span_give(void *p)
         return false; /* another thread frees it, too */
     if ((s->flags & FLAG_FRESH) != 0)
         filling_look(p, slices << SLICE_SHIFT, SLICE_BYTES);
-    atomic_fetch_sub_explicit(&span_blocks, 1, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&span_bytes, slices << SLICE_SHIFT, memory_order_relaxed);
     span_give(first, slices);
     return true;
 }
@@ -127,8 +135,8 @@ static void *span_block_resize(void *p, size_t size, bool squeezes)
     uint32_t first = slice_of(p);
     struct superblock *s = descriptor_of_slice(first);
     size_t have = s->span_slices, wanted = slices_for(size);
-    if (size >= MAPPING_BYTES_MIN && !squeezes)
-        return NULL;
+    if (wanted > have && size >= MAPPING_BYTES_MIN && !squeezes)
+        return NULL; /* later growth is not to copy even more */
     if (wanted > have) {
         uint32_t end = first + (uint32_t)have;
         if (squeezes ? !span_extend_squeezed(end, wanted - have) : !span_extend(end, wanted - have))
@@ -139,7 +147,6 @@ static void *span_block_resize(void *p, size_t size, bool squeezes)
         s->span_slices = wanted; /* first: the child of a fork in between loses the rest, and does not have it twice */
         span_give(first + (uint32_t)wanted, have - wanted);
     }
-    atomic_fetch_add_explicit(&span_bytes, (wanted - have) << SLICE_SHIFT, memory_order_relaxed);
     s->span_slices = wanted;
     return p;
 }
@@ -154,9 +161,23 @@ void *large_resize_squeezed(void *p, size_t size)
     return is_span(p) ? span_block_resize(p, size, true) : mapping_resize(p, size);
 }
 
+static void count_spans(struct large_counts *counts)
+{
+    for (uint32_t at = window_slice_from(0); at != SLICE_END;) {
+        size_t slices = span_passed(at);
+        if (descriptor_of_slice(at)->kind == slice_large) {
+            counts->blocks++;
+            counts->bytes += slices << SLICE_SHIFT;
+        }
+        at = window_slice_from(at + (uint32_t)slices);
+    }
+}
+
 struct large_counts large_counts(void)
 {
-    struct large_counts counts = {.blocks = atomic_load(&span_blocks), .bytes = atomic_load(&span_bytes)};
+    struct large_counts counts = {0};
+    if (hot.descriptors != NULL)
+        count_spans(&counts);
     mapping_count(&counts);
     return counts;
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Blocks above the largest size class.  Up to MAPPING_BYTES_MIN they are spans of the window; from there on mappings
- * of their own, which realloc grows by moving page tables instead of bytes.  A few freed mappings are kept for reuse,
- * at most MAPPING_CACHE_BYTES of them; more, up to MAPPING_LEAVING_BYTES, wait for a manager to unmap them, if there
- * is one.  All functions may be called from any thread, with no lock held.
+ * of their own, which realloc grows by moving page tables instead of bytes.  But a program that takes such blocks and
+ * frees them, in whatever sizes, has their pages again if they are spans, and pays for each page if they are mapped each
+ * time: so up to SPAN_BYTES_MAX they are spans as well where what is freed may be kept (ample.h), until they grow.
+ *
+ * A few freed mappings are kept for reuse, at most MAPPING_CACHE_BYTES of them; more, up to MAPPING_LEAVING_BYTES, wait for
+ * a manager to unmap them, if there is one.  All functions may be called from any thread, with no lock held.
  */
 #ifndef SUTLER_HEAP_LARGE_H
 #define SUTLER_HEAP_LARGE_H
@@ -11,15 +14,19 @@
 #include "base/compiler.h"
 
 #define MAPPING_BYTES_MIN ((size_t)16 << 20)
+#define SPAN_BYTES_MAX ((size_t)64 << 20)
 #define MAPPING_CACHE_BYTES ((size_t)64 << 20)
 #define MAPPING_LEAVING_BYTES ((size_t)1 << 30)
 
 /* A block of at least `size` bytes at a multiple of `alignment` (a power of two); NULL without memory.  *zero tells
  * whether it reads as zeros. */
 void *large_take(size_t size, size_t alignment, bool *zero);
-
-/* The same where large_take found none and memory would be refused: a span or a mapping, whichever can be had. */
+/* The same where that found none and memory would be refused: a span or a mapping, whichever can be had. */
 void *large_squeeze(size_t size, size_t alignment, bool *zero);
+
+/* One of at least MAPPING_BYTES_MIN that is to take the place of a smaller one, and may grow again: a mapping. */
+void *large_take_grown(size_t size);
+
 /* Whether so much may lie in a row in the window, or come to: it is not opened for what has mappings of its own. */
 bool large_may_lie_free(size_t size);
 
@@ -49,8 +56,6 @@ void *large_resize_squeezed(void *p, size_t size);
 
 /* There is somebody who calls mapping_unmap_leaving when there is demand (demand.h). */
 extern _Atomic bool mapping_is_helped;
-/* By that somebody: until then no limit is near, and so many bytes of freed mappings may be kept as they are. */
-void mapping_allow(size_t bytes, uint64_t until_ns);
 /* Unmaps what waits for it; bytes.  In a pass, which yields now and then. */
 size_t mapping_unmap_leaving(void);
 
@@ -65,6 +70,7 @@ struct large_counts {
     size_t mapping_blocks, mapping_bytes; /* of those, mappings of their own */
     size_t cached_bytes;                  /* freed mappings kept */
 };
+/* Looks at every span. */
 struct large_counts large_counts(void);
 /* mapping_bytes alone. */
 size_t mapping_in_use_bytes(void);

@@ -2,10 +2,12 @@
 #include "heap/mapping_cache.h"
 
 #include "base/bits.h"
+#include "heap/ample.h"
 #include "heap/demand.h"
 #include "heap/large.h"
 #include "heap/mapping_table.h"
 #include "heap/pass.h"
+#include "heap/span.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -22,23 +24,6 @@ static size_t cached_bytes;
 
 _Atomic bool mapping_is_helped;
 
-/* So many bytes may be kept as they are, and until when that is known.  Nothing, unless a manager says so. */
-static _Atomic size_t ample_bytes;
-static _Atomic uint64_t ample_until_ns;
-
-void mapping_allow(size_t bytes, uint64_t until_ns)
-{
-    atomic_store(&ample_until_ns, until_ns);
-    atomic_store(&ample_bytes, bytes);
-}
-
-/* Its thread lives, so what it said is of this process. */
-static bool is_ample_for(size_t bytes)
-{
-    return atomic_load(&mapping_is_helped) && bytes <= atomic_load(&ample_bytes) &&
-           os_now_ns() < atomic_load(&ample_until_ns);
-}
-
 static bool has_room(size_t bytes)
 {
     size_t most = atomic_load(&mapping_is_helped) ? MAPPING_LEAVING_BYTES : MAPPING_CACHE_BYTES;
@@ -47,7 +32,7 @@ static bool has_room(size_t bytes)
 
 bool mapping_cache_prepare(uintptr_t address, size_t bytes)
 {
-    return has_room(bytes) && (is_ample_for(cached_bytes + bytes) || os_give_up((void *)address, bytes));
+    return has_room(bytes) && (ample_for(cached_bytes + bytes + span_dirty_bytes()) || os_give_up((void *)address, bytes));
 }
 
 /* It is gone from the cache before a child may have it again, and known to no one if a child is made in between. */

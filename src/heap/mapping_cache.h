@@ -4,9 +4,8 @@
  * most MAPPING_LEAVING_BYTES that wait for it.  A forked child does not get those: it would copy their page tables
  * and unmap them.
  *
- * Kept memory counts against a limit, and nobody asks before the system kills.  So it is kept as it is only where the
- * manager has seen lately that no control group has a limit and four times as much is left in the machine; else its pages
- * are given up (MADV_FREE, a third of the price of munmap): the system takes them when it wants memory.
+ * It is kept as it is where memory is ample (ample.h); else its pages are given up (MADV_FREE, a third of the price of
+ * munmap): the system takes them when it wants memory.
  *
  * mapping_lock is held unless it says otherwise.
  */

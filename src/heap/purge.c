@@ -8,6 +8,7 @@
 #include "heap/huge.h"
 #include "heap/large.h"
 #include "heap/lend.h"
+#include "heap/mapping_cache.h"
 #include "heap/pass.h"
 #include "heap/span.h"
 #include "heap/stale.h"
@@ -341,7 +342,7 @@ size_t heap_trim(size_t pad)
     large_give_deferred();
     pass_begin();
     size_t spans = span_counts().dirty_bytes, free_bytes = free_in_superblocks(&spans);
-    size_t whole = spans + large_counts().cached_bytes;
+    size_t whole = spans + mapping_cache_bytes();
     if (whole < pad)
         superblocks_most = free_bytes - min_size(free_bytes, pad - whole);
     purge_spans_keep = pad;

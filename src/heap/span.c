@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/span.h"
 
+#include "heap/ample.h"
 #include "heap/arena.h"
 #include "heap/huge.h"
+#include "heap/large.h"
+#include "heap/mapping_cache.h"
 #include "heap/reserve.h"
 #include "heap/touch.h"
 #include "os/os.h"
@@ -133,6 +136,15 @@ void span_await_leaving(void)
         os_futex_wait_for(&never, 0, moment_ns);
 }
 
+/* More is free than is kept as it is. */
+static bool is_crowded(void)
+{
+    size_t dirty = span_count.dirty_bytes, kept = max_size(SPAN_DIRTY_FLOOR, span_count.opened_bytes / 4);
+    if (!atomic_load_explicit(&mapping_is_helped, memory_order_relaxed))
+        kept = max_size(kept, span_count.in_use_bytes / 2);
+    return dirty > kept && !ample_for(dirty + mapping_cache_bytes());
+}
+
 void span_give(uint32_t first, size_t slices)
 {
     for (size_t i = 0; i < slices; i++) {
@@ -143,8 +155,7 @@ void span_give(uint32_t first, size_t slices)
     lock_take(&span_lock);
     span_count.in_use_bytes -= slices << SLICE_SHIFT;
     span_count.dirty_bytes += slices << SLICE_SHIFT;
-    bool crowded = span_count.dirty_bytes > max_size(SPAN_DIRTY_FLOOR, span_count.opened_bytes / 4);
-    if (slices >= SPAN_PURGE_MIN && crowded) {
+    if (slices >= SPAN_PURGE_MIN && is_crowded()) {
         atomic_fetch_add(&leaving, 1);
         lock_release(&span_lock); /* it takes a millisecond, and until they are inserted the slices are ours */
         bool purged = give_back_now(first, slices);
@@ -177,6 +188,11 @@ struct span_counts span_counts(void)
 size_t span_in_use_bytes(void)
 {
     return span_count.in_use_bytes;
+}
+
+size_t span_dirty_bytes(void)
+{
+    return span_count.dirty_bytes;
 }
 
 size_t span_passed(uint32_t slice)

@@ -5,9 +5,11 @@
  *
  * Free spans are kept in arenas (arena.h); what is made ready ahead of demand is the reserve (reserve.h).
  *
- * Dirty free spans are the cache of large blocks.  Its bound is SPAN_DIRTY_FLOOR or a quarter of what is open,
- * whichever is more; a large block freed beyond it goes back to the system at once (superblocks of small blocks do
- * not: giving back less than a huge page splits it and frees nothing; they wait for a purge).
+ * Dirty free spans are what was live lately, and may be so again: they are kept, and a purge pass gives back what it has
+ * seen free before.  How much is kept until then is bounded by what the manager has found ample (ample.h); else by
+ * SPAN_DIRTY_FLOOR, a quarter of what is open or, where no manager has a clock, half of what is in use, whichever is
+ * more.  Only a large block freed beyond that goes back at once, by the thread that frees it (superblocks of small blocks
+ * do not: giving back less than a huge page splits it and frees nothing; they wait for a purge).
  */
 #ifndef SUTLER_HEAP_SPAN_H
 #define SUTLER_HEAP_SPAN_H
@@ -52,8 +54,9 @@ struct span_counts {
     size_t opened_bytes, in_use_bytes, dirty_bytes, purged_bytes;
 };
 struct span_counts span_counts(void);
-/* in_use_bytes alone. */
+/* in_use_bytes alone, and dirty_bytes. */
 size_t span_in_use_bytes(void);
+size_t span_dirty_bytes(void);
 
 extern struct lock span_lock; /* for fork */
 /* In a child: slices that belong to nothing, which vanished threads had in their hands, are free.  `anew`: the lock was

@@ -9,6 +9,7 @@
 #include "manager/headroom.h"
 
 #include "base/bits.h"
+#include "heap/ample.h"
 #include "heap/large.h"
 #include "heap/span.h"
 #include "os/os.h"
@@ -17,13 +18,14 @@
 #define NS_PER_TAKEN_BYTE   10u
 #define LOOK_NS_MAX         10000000000ull
 #define GROUPS_LOOK_NS      60000000000ull
-/* Freed mappings may be kept in a quarter of what is left, and for as long as the groups are taken to have no limit. */
+/* What was freed may be kept in a quarter of what is left, and for as long as the groups are taken to have no limit. */
 #define ALLOWED_PART        4u
 
 static size_t seen_bytes, in_use_then;
 static size_t used_bytes; /* made ready since */
 static uint64_t holds_until_ns, groups_until_ns;
 static bool is_limited; /* some group has a limit */
+static bool maps_freely; /* what is kept costs nothing but memory */
 
 static size_t in_use_bytes(void)
 {
@@ -42,13 +44,14 @@ static void look(uint64_t now_ns)
         size_t left = os_groups_headroom();
         is_limited = left != SIZE_MAX;
         seen_bytes = min_size(seen_bytes, left);
+        maps_freely = os_may_map_freely();
         groups_until_ns = now_ns + GROUPS_LOOK_NS;
     }
     used_bytes = 0;
     in_use_then = in_use_bytes();
     holds_until_ns = now_ns + min_size(spare_bytes(), LOOK_NS_MAX / NS_PER_TAKEN_BYTE) * NS_PER_TAKEN_BYTE;
-    bool is_known = !is_limited && seen_bytes != SIZE_MAX;
-    mapping_allow(is_known ? seen_bytes / ALLOWED_PART : 0, groups_until_ns);
+    bool is_ample = !is_limited && maps_freely && seen_bytes != SIZE_MAX;
+    ample_allow(is_ample ? seen_bytes / ALLOWED_PART : 0, groups_until_ns);
 }
 
 static bool holds(uint64_t now_ns)

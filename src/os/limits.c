@@ -233,6 +233,15 @@ size_t os_groups_headroom(void)
 }
 
 /* The whole part of "some avg10=N.NN", by the process's group or else the machine. */
+bool os_may_map_freely(void)
+{
+    char text[2048];
+    const char *limits = os_read_file("/proc/self/limits", text, sizeof text);
+    bool is_limited = number(after_key(limits, "Max address space")) != SIZE_MAX ||
+                      number(after_key(limits, "Max data size")) != SIZE_MAX;
+    return !is_limited && number(os_read_file("/proc/sys/vm/overcommit_memory", text, sizeof text)) != 2;
+}
+
 unsigned os_memory_stall_percent(void)
 {
     char text[PATH_MAX];

@@ -4,6 +4,7 @@
  */
 #include "manager/jobs.h"
 
+#include "heap/ample.h"
 #include "heap/large.h"
 #include "heap/reserve.h"
 #include "heap/span.h"
@@ -169,8 +170,10 @@ static void what_leaves_is_unmapped_on_demand(uint64_t now)
 
 size_t __wrap_os_machine_headroom(void);
 size_t __wrap_os_groups_headroom(void);
+bool __wrap_os_may_map_freely(void);
 unsigned __wrap_os_memory_stall_percent(void);
 
+static bool maps_freely = true;
 static size_t headroom = SIZE_MAX, groups_headroom = SIZE_MAX;
 static unsigned headroom_looks, groups_looks, stall_looks;
 
@@ -184,6 +187,11 @@ size_t __wrap_os_groups_headroom(void)
 {
     groups_looks++;
     return groups_headroom;
+}
+
+bool __wrap_os_may_map_freely(void)
+{
+    return maps_freely;
 }
 
 unsigned __wrap_os_memory_stall_percent(void)
@@ -435,6 +443,34 @@ static void away_from_limits_hardly_a_file_is_read(uint64_t now)
     groups_headroom = headroom = SIZE_MAX;
 }
 
+static bool is_ample(size_t bytes)
+{
+    clock_ns += 61000 * MS;
+    provision_start();
+    return ample_for(bytes);
+}
+
+/* A quarter of what is left, if that is known and there is no limit of any kind. */
+static void what_may_be_kept(void)
+{
+    const size_t quarter = 1000 * MEMORY_HEADROOM_MIN;
+    atomic_store(&mapping_is_helped, true);
+    EXPECT(!is_ample(1));
+    headroom = 4 * quarter;
+    EXPECT(is_ample(quarter) && !is_ample(quarter + 1));
+    maps_freely = false;
+    EXPECT(!is_ample(1));
+    maps_freely = true;
+    EXPECT(is_ample(quarter));
+    groups_headroom = 3 * quarter;
+    EXPECT(!is_ample(1));
+    groups_headroom = SIZE_MAX;
+    EXPECT(is_ample(quarter));
+    atomic_store(&mapping_is_helped, false);
+    EXPECT(!ample_for(1));
+    headroom = SIZE_MAX;
+}
+
 int main(void)
 {
     unit_print_mode();
@@ -454,5 +490,6 @@ int main(void)
     before_it_sleeps_it_gives_all_back(90000 * MS);
     what_leaves_is_unmapped_on_demand(140000 * MS);
     away_from_limits_hardly_a_file_is_read(200000 * MS);
+    what_may_be_kept();
     return 0;
 }

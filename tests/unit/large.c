@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * A large block that two threads free at the same moment is freed by one of them, and the other is told so.
+ * A large block that two threads free at the same moment is freed by one of them, and the other is told so.  And which
+ * blocks are spans, which mappings.
  */
 #include "heap/large.h"
 
+#include <malloc.h>
 #include <pthread.h>
 
+#include "heap/ample.h"
 #include "heap/span.h"
+#include "os/os.h"
 #include "unit.h"
 
 static char *block;
@@ -52,6 +56,61 @@ static void freed_once(size_t bytes, bool (*how)(void *))
     EXPECT_EQ(pthread_join(thread, NULL), 0);
 }
 
+#define MIB ((size_t)1 << 20)
+
+static char *stamped(char *p, size_t bytes)
+{
+    EXPECT(p != NULL && malloc_usable_size(p) >= bytes);
+    p[0] = 7;
+    p[bytes - 1] = 8;
+    return p;
+}
+
+/* From 16 MiB on they are mappings; where memory is ample, from 64 MiB on. */
+static void longer_spans_where_memory_is_ample(void)
+{
+    char *p = stamped(malloc(MAPPING_BYTES_MIN), MAPPING_BYTES_MIN);
+    EXPECT(!window_contains(p));
+    free(p);
+    EXPECT(window_contains(p = stamped(malloc(MAPPING_BYTES_MIN - 1), MAPPING_BYTES_MIN - 1)));
+    free(p);
+    atomic_store(&mapping_is_helped, true);
+    ample_allow(300 * MIB, os_now_ns() + 600000000000ull);
+    EXPECT(window_contains(p = stamped(malloc(SPAN_BYTES_MAX), SPAN_BYTES_MAX)));
+    char *other = stamped(malloc(SPAN_BYTES_MAX + 1), SPAN_BYTES_MAX + 1);
+    EXPECT(!window_contains(other));
+    free(other);
+    EXPECT(!window_contains(other = aligned_alloc(MAPPING_BYTES_MIN, 20 * MIB)));
+    free(other);
+    free(p);
+    size_t dirty = span_dirty_bytes();
+    EXPECT(window_contains(p = stamped(malloc(SPAN_BYTES_MAX), SPAN_BYTES_MAX)));
+    EXPECT(span_dirty_bytes() + SPAN_BYTES_MAX / 2 <= dirty); /* in pages that are had again */
+    ample_allow(span_dirty_bytes() + large_counts().cached_bytes + 20 * MIB, os_now_ns() + 600000000000ull);
+    EXPECT(window_contains(other = malloc(20 * MIB)));
+    free(other);
+    EXPECT(!window_contains(other = malloc(60 * MIB))); /* freed, it could not be kept */
+    free(other);
+    free(p);
+}
+
+/* One that has grown to such a size is a mapping, and stays so; where it was short it is as it was. */
+static void what_grows_is_a_mapping(void)
+{
+    ample_allow(1000 * MIB, os_now_ns() + 600000000000ull);
+    char *p = stamped(malloc(10 * MIB), 10 * MIB), *after = malloc(10 * MIB);
+    EXPECT(window_contains(p) && window_contains(after));
+    for (size_t size = 30 * MIB; size <= 120 * MIB; size += 30 * MIB) {
+        EXPECT((p = realloc(p, size)) != NULL && !window_contains(p));
+        EXPECT(p[0] == 7 && p[10 * MIB - 1] == 8);
+    }
+    EXPECT((p = realloc(p, 5 * MIB)) != NULL && p[0] == 7);
+    free(p);
+    free(after);
+    ample_allow(0, 0);
+    atomic_store(&mapping_is_helped, false);
+}
+
 int main(int argc, char **argv)
 {
     unit_print_mode();
@@ -62,5 +121,7 @@ int main(int argc, char **argv)
     free(malloc(1));
     freed_once(300000, large_span_give);
     freed_once(MAPPING_BYTES_MIN, mapping_give);
+    longer_spans_where_memory_is_ample();
+    what_grows_is_a_mapping();
     return 0;
 }

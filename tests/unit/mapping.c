@@ -245,7 +245,7 @@ static void in_child_of(pid_t (*make)(void), void (*body)(char *p), char *p)
     pid_t child = make();
     EXPECT(child >= 0);
     if (child == 0) {
-        free(malloc(500000)); /* a slow path */
+        free(malloc((size_t)3 << 20)); /* a slow path */
         body(p);
         _exit(0);
     }

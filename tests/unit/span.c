@@ -8,6 +8,8 @@
 
 #include <pthread.h>
 
+#include "heap/ample.h"
+#include "heap/large.h"
 #include "heap/pass.h"
 #include "heap/purge.h"
 #include "inspect.h"
@@ -40,10 +42,11 @@ static void set_dirty(size_t slice, bool is)
     dirty[slice] = is;
 }
 
-/* What the cache of large blocks may keep. */
+/* What may be kept where there is no manager. */
 static size_t dirty_bound(void)
 {
-    return max_size((size_t)64 << 20, span_counts().opened_bytes / 4);
+    struct span_counts now = span_counts();
+    return max_size(max_size((size_t)64 << 20, now.opened_bytes / 4), now.in_use_bytes / 2);
 }
 
 static void mark_taken(uint32_t first, size_t slices)
@@ -272,6 +275,59 @@ static void the_cache_of_large_blocks_is_bounded(void)
     EXPECT(span_counts().dirty_bytes > (size_t)32 << 20); /* and what fits is kept */
 }
 
+static unsigned purges;
+
+/* The linker puts this in the place of the real one: who frees gives pages back by it. */
+bool __real_os_purge(void *address, size_t size);
+bool __wrap_os_purge(void *address, size_t size);
+bool __wrap_os_purge(void *address, size_t size)
+{
+    purges++;
+    return __real_os_purge(address, size);
+}
+
+/* Frees 160 MiB in pieces of 4. */
+static void free_much(void)
+{
+    enum { count = 40, slices = 64 };
+    static uint32_t first[count];
+    for (int i = 0; i < count; i++)
+        EXPECT(span_take(span_large, slices, 1, &first[i]));
+    purges = 0;
+    for (int i = 0; i < count; i++)
+        span_give(first[i], slices);
+}
+
+/* Where the manager has found memory ample, the thread that frees gives nothing back, and the clock does, in two passes;
+ * elsewhere there is a bound. */
+static void with_ample_memory_the_clock_gives_back(void)
+{
+    const uint64_t soon_ns = os_now_ns() + 600000000000ull;
+    bool changed = false;
+    span_purge(purge_everything, &changed);
+    size_t before = span_counts().dirty_bytes, bound = dirty_bound();
+    atomic_store(&mapping_is_helped, true);
+    ample_allow((size_t)1 << 30, soon_ns);
+    free_much();
+    EXPECT_EQ(purges, 0);
+    size_t much = span_counts().dirty_bytes - before;
+    EXPECT(much >= (size_t)160 << 20 && much > bound);
+    EXPECT_EQ(span_purge(purge_unchanged, &changed), 0);
+    EXPECT_EQ(span_purge(purge_unchanged, &changed), much);
+
+    ample_allow((size_t)100 << 20, soon_ns); /* so much, and no more */
+    free_much();
+    EXPECT(purges > 0 && span_counts().dirty_bytes <= max_size((size_t)100 << 20, dirty_bound()));
+    ample_allow((size_t)1 << 30, os_now_ns()); /* no longer */
+    free_much();
+    EXPECT(purges > 0 && span_counts().dirty_bytes <= dirty_bound());
+    atomic_store(&mapping_is_helped, false);
+    ample_allow((size_t)1 << 30, soon_ns); /* but there is nobody with a clock */
+    free_much();
+    EXPECT(purges > 0 && span_counts().dirty_bytes <= dirty_bound());
+    ample_allow(0, 0);
+}
+
 /* A neighbour freed later does not make a span young again. */
 static void ages_are_the_slices_own(void)
 {
@@ -359,6 +415,7 @@ int main(int argc, char **argv)
     neighbours_merge(&rng);
     only_aged_spans_are_purged_by_the_clock();
     the_cache_of_large_blocks_is_bounded();
+    with_ample_memory_the_clock_gives_back();
     ages_are_the_slices_own();
     what_is_refused_is_not_counted();
     others_are_let_in();

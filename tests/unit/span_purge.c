@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * A purge of all free spans ends, however fast other threads free: it gives back what was there when it began.
+ * A purge of all free spans ends, however fast other threads free: it gives back what was there when it began.  And it
+ * finds that, whatever they take and merge meanwhile.
  */
 #include "heap/span.h"
 
+#include <pthread.h>
+
+#include "heap/ample.h"
+#include "heap/arena.h"
+#include "heap/large.h"
 #include "options/options.h"
 #include "os/os.h"
 #include "unit.h"
@@ -26,6 +32,49 @@ bool __wrap_os_purge_ranges(const struct os_range *ranges, size_t count)
     EXPECT(span_take(span_large, SLICES, 1, &first));
     span_give(first, SLICES);
     return __real_os_purge_ranges(ranges, count);
+}
+
+/* ---- a long free span, at which another thread is at work ---- */
+
+#define LONG 20000u /* far longer than what is looked at in one go */
+#define ITS 5u
+
+static _Atomic bool at_work;
+static uint32_t long_first;
+
+/* Takes some slices off its front and gives them back. */
+static void *take_and_give(void *unused)
+{
+    struct rng rng = {1};
+    while (at_work) {
+        uint32_t slices = 1 + (uint32_t)rng_below(&rng, ITS);
+        if (span_extend(long_first, slices))
+            span_give(long_first, slices);
+    }
+    return unused;
+}
+
+/* What it has in its hands meanwhile may be left; were the walk lost, thousands of slices would be. */
+static void a_long_span_is_not_lost(void)
+{
+    pthread_t thread;
+    uint32_t before;
+    bool changed;
+    others_free = false;
+    EXPECT(span_take(span_large, 1 + LONG, 1, &before));
+    long_first = before + 1;
+    at_work = true;
+    EXPECT_EQ(pthread_create(&thread, NULL, take_and_give, NULL), 0);
+    span_give(long_first, LONG);
+    span_purge(purge_unchanged, &changed);
+    size_t aged = slices_with(long_first, LONG, FLAG_AGED);
+    EXPECT_MSG(aged + 2 * ITS >= LONG, "%zu slices were not seen", LONG - aged);
+    span_purge(purge_everything, &changed);
+    at_work = false;
+    EXPECT_EQ(pthread_join(thread, NULL), 0);
+    size_t left = slices_with(long_first, LONG, FLAG_DIRTY);
+    EXPECT_MSG(left <= ITS, "%zu slices were not given back", left);
+    span_give(before, 1);
 }
 
 /* While the program works, where large blocks were asked to be in huge pages: only the last pass breaks one. */
@@ -52,7 +101,7 @@ static void huge_pages_go_whole(void)
     span_give(end, 1);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     unit_print_mode();
     unit_watchdog(60);
@@ -68,5 +117,9 @@ int main(void)
     EXPECT(freed_meanwhile > 0);
     EXPECT(changed); /* there is more */
     huge_pages_go_whole();
+    atomic_store(&mapping_is_helped, true);
+    ample_allow(SIZE_MAX, UINT64_MAX); /* the thread that frees gives nothing back */
+    for (uint64_t i = 0; i < unit_option(argc, argv, "--rounds", 100); i++)
+        a_long_span_is_not_lost();
     return 0;
 }

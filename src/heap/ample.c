@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/ample.h"
+
+#include <stdatomic.h>
+
+#include "heap/large.h"
+#include "os/os.h"
+
+/* Nothing, unless a manager says so. */
+static _Atomic size_t ample_bytes;
+static _Atomic uint64_t ample_until_ns;
+
+void ample_allow(size_t bytes, uint64_t until_ns)
+{
+    atomic_store(&ample_until_ns, until_ns);
+    atomic_store(&ample_bytes, bytes);
+}
+
+/* Its thread lives, so what it said is of this process. */
+bool ample_for(size_t bytes)
+{
+    return atomic_load(&mapping_is_helped) && bytes <= atomic_load(&ample_bytes) &&
+           os_now_ns() < atomic_load(&ample_until_ns);
+}
