@@ -110,8 +110,13 @@ bool fork_watch(void)
     return true;
 }
 
+bool fork_is_noticed(void)
+{
+    return mark == NULL || atomic_load_explicit(mark, memory_order_acquire) == mark_known;
+}
+
 void fork_notice(void)
 {
-    if (mark != NULL && unlikely(atomic_load_explicit(mark, memory_order_acquire) != mark_known))
+    if (unlikely(!fork_is_noticed()))
         recover();
 }

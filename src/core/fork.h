@@ -13,5 +13,7 @@ void fork_register(void);
 bool fork_watch(void);
 /* Called by every slow path: in such a child, makes the heap usable. */
 void fork_notice(void);
+/* Whether there is nothing to notice: what no lock guards is as good as any other way. */
+bool fork_is_noticed(void);
 
 #endif

@@ -7,6 +7,7 @@
  * compare-and-swap), large blocks, NULL, and every pointer that is none of ours.
  */
 #include "core/core.h"
+#include "core/fork.h"
 #include "heap/emergency.h"
 #include "heap/large.h"
 #include "manager/notice.h"
@@ -131,6 +132,13 @@ static bool free_in_superblock(void *p)
     return true;
 }
 
+/* The same for large blocks that are kept for the next one. */
+static bool free_to_keep(void *p)
+{
+    return (uintptr_t)p - hot.window_base < hot.window_bytes && (uintptr_t)p % SLICE_BYTES == 0 &&
+           descriptor_of(p)->kind == slice_large && fork_is_noticed() && large_span_keep(p);
+}
+
 static void free_large(void *p, struct block block)
 {
     if (!slow_enter()) {
@@ -147,7 +155,7 @@ static void free_large(void *p, struct block block)
 
 NOINLINE void free_slow(void *p)
 {
-    if (p == NULL || likely(free_in_superblock(p)))
+    if (p == NULL || likely(free_in_superblock(p)) || free_to_keep(p))
         return;
     struct block block = block_find(p);
     switch (block.kind) {

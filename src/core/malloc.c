@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "core/core.h"
+#include "core/fork.h"
 #include "heap/emergency.h"
 #include "heap/large.h"
 #include "heap/pass.h"
@@ -182,9 +183,12 @@ void *allocate(size_t size, size_t alignment, bool *zero)
             *zero = (block = take_fresh(c)) != NULL;
         return block != NULL ? block : take_slow(c, alignment);
     }
+    void *block = fork_is_noticed() ? large_take_kept(size, alignment) : NULL;
+    if (likely(block != NULL))
+        return block;
     if (!slow_enter())
         return emergency_take(size, alignment);
-    void *block = large_take(size, alignment, zero);
+    block = large_take(size, alignment, zero);
     if (unlikely(block == NULL)) {
         struct wanted w = {.class = CLASS_COUNT, .size = size, .alignment = alignment};
         block = take_last_resort(&w);

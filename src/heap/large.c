@@ -6,6 +6,7 @@
 #include "heap/mapping.h"
 #include "heap/mapping_cache.h"
 #include "heap/span.h"
+#include "heap/span_cache.h"
 #include "os/os.h"
 
 /* The block is a span, or else a mapping: which may lie anywhere the system likes, in a hole of the window too. */
@@ -65,6 +66,17 @@ void large_give_deferred(void)
     }
 }
 
+void *large_take_kept(size_t size, size_t alignment)
+{
+    uint32_t first = alignment <= SLICE_BYTES ? span_cache_take(slices_for(size)) : SLICE_NONE;
+    if (first == SLICE_NONE)
+        return NULL;
+    struct superblock *s = descriptor_of_slice(first);
+    ASSERT(s->kind == slice_kept && s->span_slices == slices_for(size));
+    __atomic_store_n(&s->kind, slice_large, __ATOMIC_RELEASE);
+    return slice_address(first);
+}
+
 static bool is_for_span(size_t size, size_t alignment)
 {
     if (size < MAPPING_BYTES_MIN || alignment >= MAPPING_BYTES_MIN)
@@ -72,12 +84,12 @@ static bool is_for_span(size_t size, size_t alignment)
     return size <= SPAN_BYTES_MAX && ample_for(span_dirty_bytes() + mapping_cache_bytes() + size);
 }
 
-static void *take(size_t size, size_t alignment, bool is_span, bool *zero)
+static void *take(size_t size, size_t alignment, bool as_span, bool *zero)
 {
     large_give_deferred();
     if (size >= FILLING_BYTES_MIN)
         filling_look_back();
-    void *block = is_span ? span_block_take(size, alignment, false, zero) : mapping_take(size, alignment, zero);
+    void *block = as_span ? span_block_take(size, alignment, false, zero) : mapping_take(size, alignment, zero);
     if (block != NULL && *zero)
         filling_note(block, size);
     return block;
@@ -116,17 +128,39 @@ size_t large_span_bytes(const void *p)
     return descriptor_of(p)->span_slices << SLICE_SHIFT;
 }
 
+/* False if another thread frees it, too. */
+static bool free_once(struct superblock *s)
+{
+    uint8_t seen = slice_large;
+    return __atomic_compare_exchange_n(&s->kind, &seen, slice_kept, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* One that was fresh is looked at first. */
+bool large_span_keep(void *p)
+{
+    uint32_t first = slice_of(p);
+    struct superblock *s = descriptor_of_slice(first);
+    if ((s->flags & FLAG_FRESH) != 0 || s->span_slices > SPAN_CACHE_SLICES_MAX || !free_once(s))
+        return false;
+    if (likely(span_cache_put(first, s->span_slices)))
+        return true;
+    __atomic_store_n(&s->kind, slice_large, __ATOMIC_RELEASE);
+    return false;
+}
+
 bool large_span_give(void *p)
 {
     uint32_t first = slice_of(p);
     struct superblock *s = descriptor_of_slice(first);
     size_t slices = s->span_slices;
-    uint8_t seen = slice_large;
-    if (!__atomic_compare_exchange_n(&s->kind, &seen, slice_unknown, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        return false; /* another thread frees it, too */
-    if ((s->flags & FLAG_FRESH) != 0)
+    if (!free_once(s))
+        return false;
+    if ((s->flags & FLAG_FRESH) != 0) {
         filling_look(p, slices << SLICE_SHIFT, SLICE_BYTES);
-    span_give(first, slices);
+        s->flags &= (uint8_t)~FLAG_FRESH;
+    }
+    if (!span_cache_put(first, slices) && !span_cache_replace(first, slices))
+        span_give(first, slices);
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include "heap/large.h"
 #include "heap/mapping_cache.h"
 #include "heap/reserve.h"
+#include "heap/span_cache.h"
 #include "heap/touch.h"
 #include "os/os.h"
 
@@ -145,12 +146,12 @@ static bool is_crowded(void)
     return dirty > kept && !ample_for(dirty + mapping_cache_bytes());
 }
 
-void span_give(uint32_t first, size_t slices)
+static void give(uint32_t first, size_t slices, unsigned age)
 {
     for (size_t i = 0; i < slices; i++) {
         struct superblock *s = descriptor_of_slice(first + (uint32_t)i);
         __atomic_store_n(&s->kind, slice_unknown, __ATOMIC_RELEASE);
-        s->flags = (uint8_t)((s->flags & ~(FLAG_FRESH | FLAG_STALE | FLAG_AGED)) | FLAG_DIRTY);
+        s->flags = (uint8_t)((s->flags & ~(FLAG_FRESH | FLAG_STALE | FLAG_AGED)) | FLAG_DIRTY | age);
     }
     lock_take(&span_lock);
     span_count.in_use_bytes -= slices << SLICE_SHIFT;
@@ -168,6 +169,16 @@ void span_give(uint32_t first, size_t slices)
     lock_release(&span_lock);
 }
 
+void span_give(uint32_t first, size_t slices)
+{
+    give(first, slices, 0);
+}
+
+void span_give_aged(uint32_t first, size_t slices)
+{
+    give(first, slices, FLAG_AGED);
+}
+
 /* ---- counts ---- */
 
 static _Atomic size_t purged_bytes;
@@ -180,6 +191,9 @@ void span_note_purged(size_t bytes)
 struct span_counts span_counts(void)
 {
     struct span_counts copy = span_count;
+    size_t kept = min_size(span_cache_bytes(), copy.in_use_bytes);
+    copy.in_use_bytes -= kept;
+    copy.dirty_bytes += kept;
     copy.opened_bytes = window_opened_bytes();
     copy.purged_bytes = atomic_load_explicit(&purged_bytes, memory_order_relaxed);
     return copy;
@@ -202,6 +216,7 @@ size_t span_passed(uint32_t slice)
     case slice_superblock:
         return (s->flags & FLAG_LENT) != 0 ? 1 : superblock_slices(s);
     case slice_large:
+    case slice_kept:
         return max_size(1, __atomic_load_n(&s->span_slices, __ATOMIC_RELAXED));
     default:
         return 1;
@@ -273,6 +288,7 @@ static void forget_bins(struct arena *a)
  * end that was about to become a free span is one or the other. */
 void span_recover(bool anew)
 {
+    span_cache_forget();
     if (anew) {
         for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
             forget_bins(&arena[i]);

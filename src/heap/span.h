@@ -28,8 +28,9 @@ bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *
 /* The same where span_take found none and memory would be refused: from whatever is free, or can be, in a row. */
 bool span_squeeze(size_t slices, size_t align_slices, uint32_t *first);
 
-/* Gives slices back; they may hold anything. */
+/* Gives slices back; they may hold anything.  `aged`: they have not been used since the last purge pass. */
 void span_give(uint32_t first, size_t slices);
+void span_give_aged(uint32_t first, size_t slices);
 
 /* Waits for spans other threads have freed and are giving back. */
 void span_await_leaving(void);
@@ -54,7 +55,7 @@ struct span_counts {
     size_t opened_bytes, in_use_bytes, dirty_bytes, purged_bytes;
 };
 struct span_counts span_counts(void);
-/* in_use_bytes alone, and dirty_bytes. */
+/* in_use_bytes alone, with what is kept in span_cache.c; and dirty_bytes without. */
 size_t span_in_use_bytes(void);
 size_t span_dirty_bytes(void);
 

@@ -15,6 +15,7 @@
 #include "heap/pass.h"
 #include "heap/purge.h"
 #include "heap/reserve.h"
+#include "heap/span_cache.h"
 #include "os/os.h"
 
 #define BATCH 64
@@ -335,6 +336,7 @@ static size_t purge_spans(struct walk *w, size_t most)
 size_t span_purge(enum purge_what what, bool *changed)
 {
     struct reserve_counts reserve = reserve_counts();
+    span_cache_purge(what == purge_everything, changed);
     size_t dirty = span_counts().dirty_bytes, most = SIZE_MAX;
     if (purge_spans_keep > 0)
         most = dirty - min_size(dirty, purge_spans_keep);

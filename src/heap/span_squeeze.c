@@ -7,6 +7,7 @@
  * All spans are looked at each time; nobody comes here before memory would be refused.
  */
 #include "heap/arena.h"
+#include "heap/span_cache.h"
 #include "heap/touch.h"
 
 static bool is_free(uint32_t slice)
@@ -118,6 +119,7 @@ bool span_squeeze(size_t slices, size_t align_slices, uint32_t *first)
     const int tries = 3; /* what is opened may lie elsewhere than hoped */
     if (slices + align_slices > WINDOW_SLICES_MAX)
         return false;
+    span_cache_purge(true, &(bool){false});
     lock_take(&span_lock);
     consolidate();
     uint32_t found = find(slices, align_slices);
@@ -135,6 +137,7 @@ bool span_squeeze(size_t slices, size_t align_slices, uint32_t *first)
 
 bool span_extend_squeezed(uint32_t end, size_t more)
 {
+    span_cache_purge(true, &(bool){false});
     lock_take(&span_lock);
     consolidate();
     size_t have = is_free(end) ? descriptor_of_slice(end)->span_slices : 0;

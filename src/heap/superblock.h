@@ -40,6 +40,7 @@ enum slice_kind {
     slice_superblock, /* first slice of a superblock */
     slice_tail,       /* a later slice of a superblock; `next` is its first */
     slice_large,      /* first slice of a large block */
+    slice_kept,       /* the same, freed and kept for the next one (span_cache.h) */
     slice_free,       /* first slice of a free span */
     slice_free_end,   /* last slice of a free span of more than one; `next` is its first */
     slice_quarantine, /* first slice of a superblock found damaged: its memory is never used again */
@@ -95,7 +96,7 @@ struct superblock {
     _Atomic uint64_t x_remote; /* {top << 16 | ARMED | count}, linked like the local list from an empty word */
     union {
         uint64_t uncarved;    /* a bit per unit */
-        size_t span_slices;   /* slice_large, slice_free: its length */
+        size_t span_slices;   /* slice_large, slice_kept, slice_free: its length */
     };
     uint32_t next, prev; /* list neighbours, by slice number */
     _Atomic uint32_t x_mail_next;

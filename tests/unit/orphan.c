@@ -179,7 +179,7 @@ static void in_child(void (*check)(void), const char *what)
 /* Every slice belongs to something, and every superblock to a heap. */
 static void expect_nothing_in_hands(void)
 {
-    free(malloc(500000)); /* a slow path: the child is whole after it */
+    free(malloc((size_t)3 << 20)); /* a slow path: the child is whole after it */
     size_t slices;
     for (uint32_t at = window_slice_from(0); at != SLICE_END; at = window_slice_from(at + (uint32_t)slices)) {
         const struct superblock *s = descriptor_of_slice(at);
@@ -189,7 +189,7 @@ static void expect_nothing_in_hands(void)
             EXPECT_MSG(superblock_owner(s) != NULL, "nobody owns the superblock at slice %u", (unsigned)at);
         } else if (s->kind == slice_tail) {
             EXPECT_MSG(descriptor_of_slice(s->next)->kind == slice_superblock, "slice %u is of no superblock", (unsigned)at);
-        } else if (s->kind == slice_large || s->kind == slice_free) {
+        } else if (s->kind == slice_large || s->kind == slice_kept || s->kind == slice_free) {
             slices = s->span_slices;
         } else if (at >= a->fresh_first && at < a->fresh_end) {
             slices = a->fresh_end - at;
@@ -463,7 +463,7 @@ static void *fill_table(void *unused)
 
 static void check_table(void)
 {
-    free(malloc(500000)); /* a slow path */
+    free(malloc((size_t)3 << 20)); /* a slow path */
     for (size_t i = 0; i < mapping_count_now; i++)
         EXPECT_MSG(mapping_bytes(mapping[i], true) >= 4096 * (1 + i % 3), "mapping %zu of %zu is not known any more", i,
                    mapping_count_now);
