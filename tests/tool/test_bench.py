@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, printed
-from sutler_tool import bench, report, results, suites, workloads
+from sutler_tool import bench, report, results, rounds, suites, workloads
 from sutler_tool.libraries import SAME, Library
 from sutler_tool.measure import Run
 from sutler_tool.paths import ToolError
@@ -101,6 +101,9 @@ def test_mistakes_in_a_suite_are_named(suite_folder: Path) -> None:
     (suite_folder / "worse.toml").write_text("[[program")
     with pytest.raises(ToolError, match="worse.toml"):
         suites.load("worse")
+    (suite_folder / "cold.toml").write_text('[[program]]\nname = "x"\nrun = ["true"]\nwarm = "tepid"\n')
+    with pytest.raises(ToolError, match="cold, x: warm"):
+        suites.load("cold")
     with pytest.raises(ToolError, match="there is no suite 'nosuch'"):
         suites.load("nosuch")
 
@@ -227,6 +230,32 @@ def test_the_suites_of_the_papers_and_of_real_programs_end_in_time() -> None:
         assert suites.estimated_seconds(suite.entries, chosen, suite.rounds) < 15 * 60, name
         assert 0 < suite.minutes < 20, name
         assert suite.rounds >= LEAST_ROUNDS, f"{name}: too few rounds to show a difference"
+
+
+def test_a_row_says_how_much_memory_is_touched_before_it(
+    console, suite_folder: Path, good_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = '[[program]]\nname = "cold"\nrun = ["/bin/true"]\nwarm = "off"\n[[program]]\nname = "some"\nrun = ["/bin/echo"]\nwarm = 96\n'
+    (suite_folder / "small.toml").write_text("rounds = 1\n" + rows)
+    touched: dict[str, set[int]] = {}
+    run_once = rounds.run_once
+
+    def watched(command, library, limits, **how):
+        touched.setdefault(command[0], set()).add(limits.warm_bytes)
+        return run_once(command, library, limits, **how)
+
+    monkeypatch.setattr(rounds, "run_once", watched)
+    assert run_bench(console, tmp_path / "out", good_library, render=False) == 0
+    assert touched == {"/bin/true": {0}, "/bin/echo": {96 << 20}}
+
+
+def test_a_group_can_be_asked_for(suite_folder: Path) -> None:
+    (suite_folder / "small.toml").write_text(
+        '[[group]]\nname = "b"\n[[program]]\nname = "ab"\nrun = ["true"]\n[[program]]\nname = "c"\ngroup = "b"\nrun = ["true"]\n'
+    )
+    suite = suites.load("small")
+    chosen = lambda *only: [entry.name for entry in bench.usable(suite, only, print)]  # noqa: E731
+    assert chosen("b") == ["ab", "c"] and chosen("c") == ["c"] and chosen() == ["ab", "c"]
 
 
 def test_ctrl_c_leaves_complete_rows(suite_folder: Path, good_library: Path, tmp_path: Path) -> None:

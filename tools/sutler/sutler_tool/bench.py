@@ -83,7 +83,8 @@ def contenders(
 
 def usable(suite: Suite, only: Sequence[str], say) -> list[Entry]:  # type: ignore[no-untyped-def]
     """The programs of the suite that are wanted and are on this machine."""
-    wanted = [entry for entry in suite.entries if not only or any(word in entry.name for word in only)]
+    named = lambda entry: any(word in entry.name or word == entry.group for word in only)  # noqa: E731
+    wanted = [entry for entry in suite.entries if not only or named(entry)]
     if only and not wanted:
         say(f"suite {suite.name} has no program called {', '.join(only)}")
     chosen = []
@@ -160,6 +161,7 @@ def run_suite(
                 entry.contenders(chosen),
                 Limits(entry.timeout_s, memory),
                 record=recorder(entry),
+                warm=entry.warm,
                 repeats=entry.repeats,
                 expected_code=0 if entry.prints_line else None,
                 examine=entry.examine,

@@ -9,7 +9,8 @@ packages = "real"        a group of data/packages.toml
              hide_output, program (what must exist besides run[0]), timeout, repeats, group, count (run under callgrind:
              malloc_instructions and free_instructions a call, malloc_percent, free_percent, and, for each malloc,
              thread_instructions of the first thread and manager_instructions of the others), seconds (about how long
-             one run takes, for the estimate), rounds (at most so many of the suite's)
+             one run takes, for the estimate), rounds (at most so many of the suite's), warm ("off", or how many MiB to touch
+             before each run; default: as much as the program needs)
 [[sweep]]    as program, run once for each of `values`, which stands in @value@; label names the axis
 [[library]]  name, settings, and preload (files) or engine and/or backend (names): a further contender
 [[group]]    name, title, about, base, bases, under: a table of its own for the programs that say group = name: they
@@ -67,6 +68,7 @@ class Entry:
     under: tuple[str, ...] = ()
     seconds: float = 1.0
     most_rounds: int = 0
+    warm: str = "auto"
 
     def contenders(self, libraries: Sequence[Library]) -> list[Library]:
         """Those of the run's allocators this program runs under; the A/A partner goes where glibc goes."""
@@ -240,6 +242,7 @@ def _entry(suite: str, row: Mapping[str, Any], groups: Mapping[str, Mapping[str,
         "count",
         "seconds",
         "rounds",
+        "warm",
     }
     if unknown:
         raise ToolError(f"suite {suite}, {row['name']}: unknown key {', '.join(sorted(unknown))}")
@@ -285,7 +288,16 @@ def _entry(suite: str, row: Mapping[str, Any], groups: Mapping[str, Mapping[str,
         under=tuple(groups[group].get("under", ())) if group else (),
         seconds=float(row.get("seconds", 0.5 if own else 1.0)),
         most_rounds=int(row.get("rounds", 0)),
+        warm=_warm(suite, row),
     )
+
+
+def _warm(suite: str, row: Mapping[str, Any]) -> str:
+    """What a row says of the memory touched before its runs, as rounds.Interleaver takes it."""
+    warm = str(row.get("warm", "auto"))
+    if warm not in ("auto", "off") and not warm.isdigit():
+        raise ToolError(f"suite {suite}, {row['name']}: warm is \"off\" or a number of MiB")
+    return warm
 
 
 def estimated_seconds(entries: Sequence[Entry], libraries: Sequence[Library], rounds: int) -> float:
