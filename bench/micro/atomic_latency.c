@@ -137,7 +137,7 @@ int main(int argc, char **argv)
     if (!increments)
         args_reject("ops", "at least 1");
     counter_of_cpu = pages_map(CPUS_MAX * sizeof(*counter_of_cpu));
-    struct outcome all = {0, 0, 0};
+    struct outcome all = {.ops = 0};
     double base = variant_run(count_nothing, threads, false, &all);
     double plain = variant_run(count_plain, threads, threads == 1, &all) - base;
     struct outcome before = all;

@@ -44,6 +44,11 @@ uint64_t memory_peak_kib(void)
     return proc_kib("/proc/self/status", "\nVmHWM:");
 }
 
+uint64_t memory_address_kib(void)
+{
+    return proc_kib("/proc/self/status", "\nVmSize:");
+}
+
 uint64_t memory_system_free_kib(void)
 {
     return proc_kib("/proc/meminfo", "\nMemFree:");

@@ -21,6 +21,7 @@ extern "C" {
 uint64_t memory_rss_kib(void);         /* resident now */
 uint64_t memory_anonymous_kib(void);   /* of that, what is no file's page: heaps, stacks */
 uint64_t memory_peak_kib(void);        /* most ever resident */
+uint64_t memory_address_kib(void);     /* address space, what RLIMIT_AS counts */
 uint64_t memory_system_free_kib(void); /* MemFree of the whole machine */
 
 /* Zeroed pages straight from the system, for the harness's own tables: the allocator under test never sees them.

@@ -52,12 +52,17 @@ int slots_main(const char *name, struct slots_params params, int argc, char **ar
         {"ops", ARG_COUNT, &params.ops, "replacements per thread"},
     };
     args_read(name, argc, argv, args, sizeof(args) / sizeof(args[0]));
-    const struct team team = {
-        .threads = params.threads, .setup = slots_setup, .work = slots_work, .finish = slots_finish, .params = &params};
+    const struct team team = {.threads = params.threads,
+                              .setup = slots_setup,
+                              .work = slots_work,
+                              .finish = slots_finish,
+                              .params = &params,
+                              .counted = true};
     struct outcome outcome = team_run(&team);
     result_begin(name, params.threads, outcome.ops, outcome.ns);
     result_count("min", params.min);
     result_count("max", params.max);
     result_count("slots", params.slots);
+    library_counts_print(&outcome.counts, outcome.ops);
     return result_end(outcome.errors);
 }

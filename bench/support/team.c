@@ -9,6 +9,7 @@
 #include "args.h"
 #include "clock.h"
 #include "memory.h"
+#include "support/cids.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -75,11 +76,20 @@ static void alarm_set(uint64_t delay_ms)
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
+static struct library_counts counts_at_gate;
+
+static void counts_read(const struct team *team)
+{
+    if (team->counted)
+        counts_at_gate = library_counts_read();
+}
+
 static uint64_t run_alone(struct worker *worker)
 {
     const struct team *team = worker->team;
     if (team->setup)
         team->setup(worker);
+    counts_read(team);
     uint64_t begin_ns = clock_ns();
     if (team->run_ms)
         alarm_set(team->run_ms);
@@ -90,10 +100,19 @@ static uint64_t run_alone(struct worker *worker)
     return end_ns - begin_ns;
 }
 
+/* Under the build of the library whose cids are what the program says, each thread has one of its own, and so a heap.
+ * The main thread's is 0. */
+static void cid_bind(const struct worker *worker)
+{
+    if (sutler_test_bind_cid != NULL)
+        sutler_test_bind_cid((unsigned)worker->index + 1);
+}
+
 static void *worker_main(void *argument)
 {
     struct worker *worker = argument;
     const struct team *team = worker->team;
+    cid_bind(worker);
     if (team->setup)
         team->setup(worker);
     gate_wait(&start_gate);
@@ -119,6 +138,7 @@ static uint64_t run_together(struct worker *workers, const struct team *team)
     }
     pthread_attr_destroy(&attributes);
     gate_await_waiters(&start_gate, (uint32_t)team->threads);
+    counts_read(team);
     uint64_t begin_ns = clock_ns();
     uint64_t end_ns = 0;
     gate_open(&start_gate);
@@ -149,6 +169,10 @@ struct outcome team_run(const struct team *team)
     team_x_stop = 0;
     start_gate = (struct gate){0, 0};
     struct outcome outcome = {.ns = team->threads == 1 ? run_alone(workers) : run_together(workers, team)};
+    if (team->counted) {
+        struct library_counts at_end = library_counts_read();
+        outcome.counts = library_counts_between(&counts_at_gate, &at_end);
+    }
     for (uint64_t i = 0; i < team->threads; i++) {
         outcome.ops += workers[i].ops;
         outcome.errors += workers[i].errors;

@@ -8,10 +8,15 @@
  * main thread, so that a single-threaded run is single-threaded in every library's eyes.
  *
  * Set-up and clean-up run on the worker's own thread, outside the interval.
+ *
+ * Under the build of the library with synthetic cids (libsutler_cids.so, tests/support/cids.h) each worker of several
+ * has a cid of its own: so many heaps on however many processors.  Programs that start threads in other ways do not run
+ * under it.
  */
 #ifndef BENCH_TEAM_H
 #define BENCH_TEAM_H
 
+#include "library_counts.h"
 #include "random.h"
 
 #include <stdbool.h>
@@ -48,12 +53,14 @@ struct team {
     void (*work)(struct worker *);
     void (*finish)(struct worker *);
     const void *params;
+    bool counted; /* the outcome tells what the library counted, from the gate to the end of clean-up */
 };
 
 struct outcome {
     uint64_t ops;
     uint64_t errors;
     uint64_t ns;
+    struct library_counts counts;
 };
 
 struct outcome team_run(const struct team *team);

@@ -69,6 +69,13 @@ def table_of(folder: Path, name: str) -> dict[str, list[str]]:
     return {cells[0]: cells[1:] for cells in ([word.strip() for word in line.strip("|").split("|")] for line in lines)}
 
 
+def test_another_build_of_the_subject_is_no_rival_of_its(folder_of) -> None:
+    times = {"glibc": 10.0, "sutler": 8.0, "fast": 4.0, "build": 1.0}
+    group = {"subject": "sutler", "under": list(times), "twins": ["build"]}
+    made = folder_of("a", {"one": "g"}, list(times), lambda p, name, t: times[name], {"g": group})
+    assert table_of(made, "g")["one [ns]"][-1] == "**2.00** fast"
+
+
 def test_medians_ratios_and_losses(folder_of) -> None:
     times = {"glibc": 10.0, "sutler": 8.0, "fast": 4.0, "sutler-off": 1.0, "glibc-again": 10.1}
     made = folder_of("a", {"one": "", "two": ""}, list(times), lambda p, name, t: times[name])

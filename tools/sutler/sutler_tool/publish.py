@@ -52,7 +52,7 @@ class Layout:
     subject: str = ""
     base: str = BASE
     bases: Mapping[str, str] = None  # type: ignore[assignment]
-    twins: Sequence[str] = ()  # the subject with other settings: no rivals of its own
+    twins: Sequence[str] = ()  # the subject with other settings, or in other builds: no rivals of its own
     mean: bool = True
 
     def pairs(self) -> list[tuple[str, str]]:
@@ -190,7 +190,8 @@ def layout_of(found: Results, members: Sequence[Program], row: Mapping[str, Any]
     among = [name for name in row.get("under", found.libraries) if name in ran]
     subject = row.get("subject", "")
     preload = {name: tuple(more.get("preload", ())) for name, more in found.about.get("libraries", {}).items()}
-    twins = [name for name in among if name != subject and preload.get(name) and preload.get(name) == preload.get(subject)]
+    same = [name for name in among if preload.get(name) and preload.get(name) == preload.get(subject)]
+    twins = [name for name in (*same, *row.get("twins", ())) if name != subject]
     return Layout(
         members,
         among,

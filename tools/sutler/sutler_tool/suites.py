@@ -16,7 +16,8 @@ packages = "real"        a group of data/packages.toml
 [[group]]    name, title, about, base, bases, under: a table of its own for the programs that say group = name: they
              run under the allocators that `under` lists (@peers@ stands for all peers of the run), each compared with the
              one `bases` says, else with `base` (default: glibc); with `subject` it is the other way round: the ratios are
-             the subject's to each of the others; mean = false where a mean over its programs says nothing
+             the subject's to each of the others, and the best of them is nobody of `twins` (other builds of the subject);
+             mean = false where a mean over its programs says nothing
 peers, repeats, timeout  defaults of the command line's --peers and of the programs' repeats and timeout
 minutes                  no round is begun that would end after so many minutes (default of --minutes)
 """
@@ -157,7 +158,7 @@ def load(name: str) -> Suite:
     ]
     known = {"glibc", "sutler", *(row["name"] for row in data.get("library", [])), *_every_peer()}
     for row in groups.values():
-        named = (*row.get("under", ()), row.get("base", "glibc"), *row.get("bases", {}).values())
+        named = (*row.get("under", ()), row.get("base", "glibc"), *row.get("bases", {}).values(), *row.get("twins", ()))
         strange = [word for word in (*named, row.get("subject", "sutler")) if word not in known]
         if strange:
             raise ToolError(f"suite {name}, group {row['name']}: no library is called {', '.join(strange)}")
