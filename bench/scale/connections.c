@@ -6,7 +6,7 @@
  * as another such message, is built in a buffer of its own, sent and dropped.  The input buffer stays with the connection
  * until its next request, or, one request in eight, until the client hangs up and another one takes its place.
  *
- * An operation is a request.  One word of each 4 KiB of a buffer is written, so that its pages are there.
+ * An operation is a request.  The ends of each 4 KiB of a buffer are written, so that its pages are there, and checked.
  */
 #include "args.h"
 #include "memory.h"
@@ -52,13 +52,18 @@ static uint64_t message_length(struct random_source *random)
     return random_between(random, low, 2 * low < params.max ? 2 * low : params.max);
 }
 
+static uint64_t piece_end(uint64_t at, uint64_t length)
+{
+    return at + PAGE_BYTES < length ? at + PAGE_BYTES : length;
+}
+
 /* Grown as a server does that does not know how much will come. */
 static void buffer_receive(struct buffer *buffer, uint64_t length, unsigned char mark)
 {
     if (buffer->bytes == NULL)
         *buffer = (struct buffer){.bytes = checked(malloc(FIRST_BYTES)), .room = FIRST_BYTES};
     for (uint64_t at = 0; at < length; at += PAGE_BYTES) {
-        uint64_t end = at + PAGE_BYTES < length ? at + PAGE_BYTES : length;
+        uint64_t end = piece_end(at, length);
         while (end > buffer->room) {
             buffer->room *= 2;
             buffer->bytes = checked(realloc(buffer->bytes, buffer->room));
@@ -72,7 +77,7 @@ static uint64_t buffer_errors(const struct buffer *buffer, unsigned char mark)
 {
     uint64_t errors = 0;
     for (uint64_t at = 0; at < buffer->length; at += PAGE_BYTES)
-        errors += buffer->bytes[at] != mark;
+        errors += buffer->bytes[at] != mark || buffer->bytes[piece_end(at, buffer->length) - 1] != mark;
     return errors;
 }
 
@@ -123,7 +128,7 @@ static uint64_t request_serve(struct connection *connection, struct random_sourc
     struct buffer out = {.length = message_length(random)};
     out.bytes = checked(malloc(out.length));
     for (uint64_t at = 0; at < out.length; at += PAGE_BYTES)
-        out.bytes[at] = (unsigned char)connection->number;
+        out.bytes[at] = out.bytes[piece_end(at, out.length) - 1] = (unsigned char)connection->number;
     errors += buffer_errors(&out, (unsigned char)connection->number);
     free(out.bytes);
     return errors;
