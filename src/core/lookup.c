@@ -47,7 +47,8 @@ static struct block inside_span(const struct superblock *s, const void *p)
     const struct superblock *first = known_at_or_below(s);
     if (first->kind == slice_large && (size_t)(s - first) < first->span_slices)
         return invalid(not_start);
-    if ((first->kind == slice_free || first->kind == slice_kept) && (size_t)(s - first) < first->span_slices && (uintptr_t)p % SLICE_BYTES == 0)
+    bool was_freed = first->kind == slice_free || first->kind == slice_kept;
+    if (was_freed && (size_t)(s - first) < first->span_slices && (uintptr_t)p % SLICE_BYTES == 0)
         return (struct block){.kind = block_free};
     return invalid(not_ours);
 }

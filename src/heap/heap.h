@@ -2,7 +2,8 @@
  *
  * Heaps: sets of superblocks.  A local heap belongs to a slot of heap_of_cid (a cid, in rcs mode) and has at most one
  * active superblock per class, which malloc takes from; its other superblocks are listed by class and fullness group.
- * The global heap belongs to no slot; it is several, each with the lock of its own, by class.  (Hoard; LFMalloc section 3.2; Bloemendal & Scott 2013.)
+ * The global heap belongs to no slot; it is several, each with the lock of its own, by class.  (Hoard; LFMalloc section
+ * 3.2; Bloemendal & Scott 2013.)
  *
  * A superblock owned by a heap is in exactly one place: active, on a list of the heap, or (when a slow path was moved
  * to another cid half-way) only in the mailbox.  The mailbox is a stack of superblocks that need settling, pushed to by

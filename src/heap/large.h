@@ -27,9 +27,9 @@ void *large_squeeze(size_t size, size_t alignment, bool *zero);
 /* One of at least MAPPING_BYTES_MIN that is to take the place of a smaller one, and may grow again: a mapping. */
 void *large_take_grown(size_t size);
 
-/* The short ways, which take no lock: a signal handler may go them wherever it came in; a child only after recovery.  A block in the place of one of the
- * same length freed lately, of any content, or NULL; and whether the block at `p`, the first byte of a slice_large when
- * looked up, is freed so. */
+/* The short ways, which take no lock: a signal handler may go them wherever it came in; a child only after recovery.
+ * A block in the place of one of the same length freed lately, of any content, or NULL; and whether the block at `p`, the
+ * first byte of a slice_large when looked up, is freed so. */
 void *large_take_kept(size_t size, size_t alignment);
 bool large_span_keep(void *p);
 

@@ -134,19 +134,25 @@ static struct heap *lock_quiet(const struct heap *h, uint32_t *at, bool (*has)(c
     return NULL;
 }
 
+/* `s`, if there is one, from `other`, whose lock is held: nobody runs a section on it any more.  NULL if that cannot be
+ * made sure of. */
+static struct superblock *take_away(struct heap *other, struct superblock *s)
+{
+    if (s == NULL)
+        return NULL;
+    heap_take_offline(other, s);
+    if (rcs_fence())
+        return s;
+    heap_undo_offline(other, s);
+    return NULL;
+}
+
 struct superblock *heap_steal(struct heap *h, unsigned c)
 {
     struct heap *other = rcs_has_fence() ? lock_quiet(h, &h->steal_at, has_superblock, c) : NULL;
     if (other == NULL)
         return NULL;
-    struct superblock *s = heap_find_fullest(other, c);
-    if (s != NULL) {
-        heap_take_offline(other, s);
-        if (!rcs_fence()) {
-            heap_undo_offline(other, s);
-            s = NULL;
-        }
-    }
+    struct superblock *s = take_away(other, heap_find_fullest(other, c));
     lock_release(&other->lock);
     return s;
 }
@@ -158,14 +164,7 @@ struct superblock *heap_scrape(unsigned c)
     for (unsigned i = 0; s == NULL && i < total; i++) {
         struct heap *other = heap_list[i];
         lock_take(&other->lock);
-        s = heap_find_any(other, c);
-        if (s != NULL) {
-            heap_take_offline(other, s);
-            if (!rcs_fence()) {
-                heap_undo_offline(other, s);
-                s = NULL;
-            }
-        }
+        s = take_away(other, heap_find_any(other, c));
         lock_release(&other->lock);
     }
     return s != NULL ? s : global_take(c, look_everywhere);
