@@ -14,6 +14,12 @@ enum hot_pushed { hot_pushed, hot_pushed_notify, hot_foreign, hot_double, hot_ab
 /* In rcs mode, one try each. */
 void *hot_pop(size_t c);
 enum hot_pushed hot_push(void *block, struct superblock *s);
+/* Puts a block of a superblock of one slice, another heap's, into the outbox (heap/outbox.h).  Returns its chain as it is
+ * now; or SEND_REFUSED: no outbox, another superblock's chain in its place, or interrupted; or SEND_DOUBLE: it is the
+ * chain's top block already. */
+#define SEND_REFUSED 0
+#define SEND_DOUBLE 1
+uint64_t hot_send(void *block);
 
 /* Where they go when it is not simple. */
 void *malloc_any(size_t size);
@@ -23,6 +29,7 @@ void *new_slow(size_t c);
 void free_slow(void *p);
 void free_double(void *p);
 void free_notify(struct superblock *s);
+void free_send_batch(size_t chain);
 
 /* ---- initialisation and fork (init.c, fork.c) ---- */
 

@@ -4,12 +4,13 @@
  *
  * The fast path handles a block of a superblock of the running cid's heap.  Here comes the rest: what it was
  * interrupted in, blocks of other heaps (pushed to the superblock's remote list, LFMalloc section 3.2.2, with one
- * compare-and-swap), large blocks, NULL, and every pointer that is none of ours.
+ * compare-and-swap; small ones by way of the heap's outbox, heap/outbox.h, many at a time), large blocks, NULL, and every pointer that is none of ours.
  */
 #include "core/core.h"
 #include "core/fork.h"
 #include "heap/emergency.h"
 #include "heap/large.h"
+#include "heap/outbox.h"
 #include "manager/notice.h"
 
 #define TRIES_MAX 4
@@ -43,19 +44,62 @@ static void push_remote(struct superblock *s, void *p)
         free_double(p);
 }
 
-/* The block is another heap's; every now and then it is asked whether that heap should be ours. */
-static void free_remotely(struct superblock *s, void *p, struct heap *owner)
+/* Blocks of another heap were freed; every now and then it is asked whether that heap should be ours. */
+static void look_at(struct heap *owner, unsigned blocks)
 {
-    push_remote(s, p);
-    if (rcs_is_suspended())
-        return;
     struct heap *here = heap_of_cid[sync_slot()];
-    if (likely(!heap_wants_look(here, owner)) || !slow_enter())
+    if (likely(!heap_wants_look(here, owner, blocks)) || !slow_enter())
         return;
     here = heap_here();
     if (here != NULL && here != owner)
         heap_look(here, owner);
     slow_leave();
+}
+
+/* A chain of the outbox has as many blocks as are sent at a time, or its place is wanted.  If it cannot be taken now, the
+ * next free tries again. */
+NOINLINE void free_send_batch(size_t i)
+{
+    uint64_t chain = 0;
+    if (rcs_is_suspended() || !slow_enter())
+        return;
+    struct heap *h = heap_here();
+    if (h != NULL && lock_try(&h->lock)) {
+        chain = outbox_take(h, (unsigned)i);
+        lock_release(&h->lock);
+    }
+    struct heap *owner = chain != 0 ? outbox_deliver(chain) : NULL;
+    slow_leave();
+    if (chain != 0)
+        look_at(owner, word_count(chain));
+}
+
+/* True if the block is on its way. */
+static bool send(struct superblock *s, void *p)
+{
+    const unsigned chain = outbox_chain_of(p);
+    for (int i = 0; i < 2; i++) {
+        uint64_t word = hot_send(p);
+        if (word == SEND_DOUBLE)
+            free_double(p);
+        else if (word != SEND_REFUSED && word_count(word) >= s->batch)
+            free_send_batch(chain);
+        if (word != SEND_REFUSED)
+            return true;
+        free_send_batch(chain); /* another superblock's, perhaps */
+    }
+    return false;
+}
+
+/* The block is another heap's. */
+static void free_remotely(struct superblock *s, void *p, struct heap *owner)
+{
+    bool is_long = size_class[s->class].slices > 1;
+    if (!is_long && !rcs_is_suspended() && send(s, p))
+        return;
+    push_remote(s, p);
+    if (!rcs_is_suspended())
+        look_at(owner, 1);
 }
 
 static bool is_foreign(const struct superblock *s)

@@ -50,8 +50,9 @@ FUNCTION hot_push
 	cmp	x5, x6					/* the top block already? */
 	b.eq	.Lpush_double
 	ldrh	w6, [x1, SUPERBLOCK_NOTIFY_AT]
+	add	x7, x1, SUPERBLOCK_WORD			/* stlr takes no offset */
 	str	x4, [x0]
-	stlr	x5, [x1]				/* SUPERBLOCK_WORD is 0 */
+	stlr	x5, [x7]
 	SECTION_COMMITTED push
 	eor	w6, w6, w5
 	tst	w6, #0xffff
@@ -67,6 +68,41 @@ FUNCTION hot_push
 	mov	w0, #4					/* hot_aborted */
 	ret
 END_FUNCTION hot_push
+
+/* uint64_t hot_send(block x0) */
+FUNCTION hot_send
+	lsr	x1, x0, #SLICE_SHIFT
+	and	x2, x1, #(OUTBOX_CHAINS - 1)
+	SECTION_BEGIN send
+	LOAD_HEAP 3
+	ldr	x3, [x3, HEAP_OUTBOX]
+	cbz	x3, .Lsend_refused
+	add	x3, x3, x2, lsl #3
+	ldr	x4, [x3]
+	lsr	x5, x4, #(SLICE_SHIFT + 16)
+	cbz	x5, 1f
+	cmp	x5, x1
+	b.ne	.Lsend_refused
+1:	add	x5, x4, #1
+	and	x6, x5, #0xffff
+	add	x6, x6, x0, lsl #16
+	cmp	x5, x6					/* the top block already? */
+	b.eq	.Lsend_double
+	str	x4, [x0]
+	str	x6, [x3]
+	SECTION_COMMITTED send
+	mov	x0, x6
+	ret
+.Lsend_refused:
+	mov	x0, #0
+	ret
+.Lsend_double:
+	mov	x0, #1
+	ret
+	SECTION_ABORT send
+	mov	x0, #0
+	ret
+END_FUNCTION hot_send
 #endif
 
 	.section .note.GNU-stack, "", %progbits

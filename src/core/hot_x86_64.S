@@ -70,6 +70,38 @@
 	je	\notify
 .endm
 
+/* Puts block %rdi into the outbox of the running cid's heap, on the chain of its slice (heap/outbox.h); goes to `refused`
+ * if there is no outbox or another slice's chain in its place.  Uses rcx rdx rsi r8 r11; leaves the number of the chain
+ * in %r10, the new chain in %r9. */
+.macro SEND name, refused, double
+	movq	%rdi, %r10
+	shrq	$SLICE_SHIFT, %r10
+	movq	%r10, %r11
+	andl	$(OUTBOX_CHAINS - 1), %r10d
+	SECTION_BEGIN \name, %rcx, %rdx
+	movq	hot + HOT_CID(%rip), %rcx
+	movl	%fs:(%rcx), %ecx
+	leaq	heap_of_cid(%rip), %rsi
+	movq	(%rsi, %rcx, 8), %rsi
+	movq	HEAP_OUTBOX(%rsi), %rsi
+	testq	%rsi, %rsi
+	jz	\refused
+	movq	(%rsi, %r10, 8), %r8
+	movq	%r8, %rcx
+	shrq	$(SLICE_SHIFT + 16), %rcx		/* a word is an address << 16 */
+	jz	1f
+	cmpq	%rcx, %r11
+	jne	\refused
+1:	leaq	1(%r8), %rcx
+	imulq	$1 << 16, %rdi, %r9
+	movw	%cx, %r9w
+	cmpq	%rcx, %r9				/* the top block already? */
+	je	\double
+	movq	%r8, (%rdi)
+	movq	%r9, (%rsi, %r10, 8)
+	SECTION_COMMITTED \name
+.endm
+
 /* %rdi is the start of a block in the first slice of superblock %rax, by one multiplication: see size_class.c. */
 .macro CHECK_BLOCK_START
 	testb	$(BLOCK_ALIGNMENT - 1), %dil
@@ -145,7 +177,7 @@ FUNCTION free_long
 	cmpb	$SLICE_TAIL, SUPERBLOCK_KIND(%rax)
 	cmoveq	%rcx, %rax
 	testb	$OWNER_LONG, SUPERBLOCK_OWNER(%rax)
-	jz	free_slow				/* another heap's, or none's */
+	jz	.Lforeign				/* another heap's, or none's */
 	movq	%rax, %rcx
 	subq	%rdx, %rcx
 	shlq	$(SLICE_SHIFT - DESCRIPTOR_SHIFT), %rcx
@@ -166,6 +198,20 @@ FUNCTION free_long
 	movq	%rax, %rdi
 	jmp	free_notify
 	SECTION_ABORT long, free_slow
+.Lforeign:
+	cmpb	$SLICE_SUPERBLOCK, SUPERBLOCK_KIND(%rax)
+	jne	free_slow
+	cmpq	$0, SUPERBLOCK_OWNER(%rax)
+	je	free_slow
+	CHECK_BLOCK_START
+	SEND	send, free_slow, free_double
+	cmpb	SUPERBLOCK_BATCH(%rax), %r9b
+	jae	.Lbatch
+	ret
+.Lbatch:
+	movl	%r10d, %edi
+	jmp	free_send_batch
+	SECTION_ABORT send, free_slow
 END_FUNCTION free_long
 
 .irp name, cfree, _ZdlPv, _ZdaPv, _ZdlPvm, _ZdaPvm, _ZdlPvSt11align_val_t, _ZdaPvSt11align_val_t, \
@@ -220,6 +266,20 @@ FUNCTION hot_push
 	movl	$4, %eax				/* hot_aborted */
 	ret
 END_FUNCTION hot_push
+
+/* uint64_t hot_send(block): one try; the chain as it is now, or SEND_REFUSED or SEND_DOUBLE. */
+FUNCTION hot_send
+	SEND	hot_send, .Lsend_refused, .Lsend_double
+	movq	%r9, %rax
+	ret
+.Lsend_refused:
+	xorl	%eax, %eax
+	ret
+.Lsend_double:
+	movl	$1, %eax
+	ret
+	SECTION_ABORT hot_send, .Lsend_refused
+END_FUNCTION hot_send
 #endif
 
 	.section .note.GNU-stack, "", %progbits

@@ -4,6 +4,7 @@
 #include "base/tally.h"
 #include "heap/demand.h"
 #include "heap/meta.h"
+#include "heap/outbox.h"
 
 struct superblock empty_superblock = {.notify_at = NOTIFY_NEVER, .next = SLICE_NONE, .prev = SLICE_NONE};
 
@@ -51,6 +52,7 @@ static struct heap *heap_create(void)
         h->active[c] = &empty_superblock;
     h->x_slot = SLOT_NONE;
     h->number = total;
+    outbox_start(h);
     heap_list[total] = h;
     atomic_store_explicit(&heap_total, total + 1, memory_order_release);
     return h;

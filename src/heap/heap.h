@@ -36,18 +36,20 @@ struct heap {
     _Atomic uint32_t x_slot;    /* its index in heap_of_cid, or SLOT_NONE; written under the binding lock */
     uint32_t number;
     uint32_t steal_at, sweep_at; /* takeover.c: the numbers of the heaps it looked at last */
+    uint32_t outbox_look;       /* in a pass: what the outbox looked like at the last look */
     uint64_t refills;
     uint64_t remote_frees;      /* blocks of other heaps freed from this heap's slot; racy, a statistic and a pace */
-    struct superblock *active[CLASS_COUNT] __attribute__((aligned(64)));
+    uint32_t stir, pulse;       /* takeover.c: what its slow paths and its lists looked like to others */
+    uint32_t pass_stir;         /* in a pass: its slow paths at the last pass of the clock, */
+    bool is_idle;               /* and what that pass made of them */
+    uint64_t chain[OUTBOX_CHAINS] ALIGN_LINE;
+    uint64_t *outbox ALIGN_LINE; /* `chain`; NULL: there is no outbox, or it is being emptied (outbox.h) */
+    uint64_t stir_since_ns, pulse_since_ns; /* since when `stir` and `pulse` are what they are */
+    struct superblock *active[CLASS_COUNT];
     struct class_lists class[CLASS_COUNT];
-    /* takeover.c: what the heap looked like to others, its slow paths and its lists, and since when. */
-    uint64_t stir, stir_since_ns;
-    uint64_t pulse, pulse_since_ns;
-    /* At the last pass of the clock, in a pass. */
-    uint32_t pass_stir;
-    bool is_idle;
 };
 _Static_assert(sizeof(struct heap) <= 4096, "a page");
+_Static_assert(offsetof(struct heap, outbox) == HEAP_OUTBOX, "shared with assembly");
 _Static_assert(offsetof(struct heap, active) == HEAP_ACTIVE, "shared with assembly");
 
 /* Stand-ins that have nothing: reading through them sends every caller to the slow path. */
@@ -167,9 +169,9 @@ struct superblock *heap_scrape(unsigned c);
 /* The caller's slow path finds itself on heap `h`: if it has left another heap that nobody else uses, that one is
  * brought along.  Returns the caller's heap.  No lock held. */
 struct heap *heap_follow(struct heap *h);
-/* The caller, on heap `h`, freed a block of `other`.  Now and then the answer is yes, and heap_look is to be called: it
+/* The caller, on heap `h`, freed `blocks` of `other`.  Now and then the answer is yes, and heap_look is to be called: it
  * exchanges the heaps or merges the other one into `h` if nobody runs on that.  No lock held. */
-bool heap_wants_look(struct heap *h, const struct heap *other);
+bool heap_wants_look(struct heap *h, const struct heap *other, unsigned blocks);
 void heap_look(struct heap *h, struct heap *other);
 /* In a pass of the clock: `is_idle` of each heap says from here on whether it had no slow path since the last such pass,
  * while another had. */

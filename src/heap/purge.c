@@ -9,6 +9,7 @@
 #include "heap/large.h"
 #include "heap/lend.h"
 #include "heap/mapping_cache.h"
+#include "heap/outbox.h"
 #include "heap/pass.h"
 #include "heap/span.h"
 #include "heap/stale.h"
@@ -298,10 +299,13 @@ static void gather(void)
 void heap_make_room(enum room where)
 {
     large_give_deferred();
+    bool ignored;
     pass_begin();
     mapping_purge(true, NULL);
-    if (where == room_everywhere)
+    if (where == room_everywhere) {
+        outboxes_send(true, &ignored);
         gather();
+    }
     pass_end();
     span_await_leaving();
 }
@@ -313,6 +317,7 @@ size_t heap_purge(enum purge_what what, bool *changed)
     *changed = false;
     large_give_deferred();
     pass_begin();
+    outboxes_send(what == purge_everything, changed);
     size_t bytes = purge_superblocks(what, changed);
     if (purge_goes_on(what))
         bytes += span_purge(what, changed) + mapping_purge(what == purge_everything, changed);
@@ -341,6 +346,7 @@ size_t heap_trim(size_t pad)
     bool ignored = false;
     large_give_deferred();
     pass_begin();
+    outboxes_send(true, &ignored);
     size_t spans = span_counts().dirty_bytes, free_bytes = free_in_superblocks(&spans);
     size_t whole = spans + mapping_cache_bytes();
     if (whole < pad)

@@ -9,6 +9,7 @@
  */
 #include "heap/demand.h"
 #include "heap/heap.h"
+#include "heap/outbox.h"
 #include "heap/span.h"
 
 #define DENSE_BYTES_MAX 8192u
@@ -177,7 +178,10 @@ static enum rcs_result inspect(struct heap *h, struct superblock *s)
 static struct superblock *find_listed(struct heap *h, unsigned c)
 {
     const unsigned pace = 16;
-    struct superblock *s = h->refills % pace == 0 ? NULL : heap_find_fullest(h, c);
+    bool is_due = h->refills % pace == 0;
+    struct superblock *s = is_due ? NULL : heap_find_fullest(h, c);
+    if (is_due)
+        outbox_send(h);
     if (s == NULL || s->group == group_nearly_full) {
         heap_drain(h);
         s = heap_find_fullest(h, c);

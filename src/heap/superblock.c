@@ -76,6 +76,7 @@ struct superblock *superblock_format(uint32_t first, unsigned class, unsigned sl
     s->carved = 0;
     s->class = (uint8_t)class;
     s->group = group_none;
+    s->batch = (uint8_t)min_size(BATCH_BLOCKS, BATCH_BYTES / row->bytes);
     s->uncarved = all_units(s, unit_shift(s));
     s->flags &= (uint8_t)~(FLAG_AGED | FLAG_HOLES | FLAG_LENT);
     ASSERT(superblock_slices(s) == slices);
@@ -292,6 +293,17 @@ enum remote_pushed remote_push(struct superblock *s, void *block)
         new = word_pack(block, word_count(old) + 1);
     } while (!atomic_compare_exchange_weak_explicit(&s->x_remote, &old, new, memory_order_seq_cst,
                                                     memory_order_relaxed));
+    return (old & REMOTE_ARMED) != 0 ? remote_pushed_armed : remote_pushed;
+}
+
+enum remote_pushed remote_push_chain(struct superblock *s, uint64_t chain)
+{
+    uint64_t old = atomic_load_explicit(&s->x_remote, memory_order_relaxed), list = old & ~(uint64_t)REMOTE_ARMED;
+    uint64_t joined = list == 0 ? chain : superblock_join(s, chain, list);
+    while (joined != 0 && !atomic_compare_exchange_strong(&s->x_remote, &old, joined))
+        joined = superblock_join(s, chain, old & ~(uint64_t)REMOTE_ARMED);
+    if (joined == 0)
+        return remote_damaged;
     return (old & REMOTE_ARMED) != 0 ? remote_pushed_armed : remote_pushed;
 }
 

@@ -59,6 +59,10 @@ enum group {
     group_none /* on no list */
 };
 
+/* Blocks freed from another heap are sent so many at a time, and no more than so many bytes. */
+#define BATCH_BLOCKS 32u
+#define BATCH_BYTES 4096u
+
 #define NOTIFY_NEVER 0xffff
 #define SLICE_NONE UINT32_MAX
 #define FLAG_DIRTY 1u  /* the slice may hold something else than zeros */
@@ -82,8 +86,9 @@ enum group {
 #define SEEN_SPLIT 2u  /* the huge page that begins with this slice was split (huge.c) */
 #define SEEN_FLAGS 3u
 
+/* Two cache lines: threads of other heaps read the first to free a block, and must not be made to wait by the owner's
+ * every malloc, which writes the second. */
 struct superblock {
-    uint64_t word;
     uintptr_t owner; /* a struct heap *, and OWNER_LONG or not */
     union {
         uint64_t gate; /* written whole */
@@ -107,9 +112,11 @@ struct superblock {
     uint8_t kind;
     uint8_t flags;
     uint16_t seen; /* SEEN_ flags, and above them what the lists looked like at the last look (purge.c) */
-};
+    uint8_t batch; /* blocks freed from another heap are sent so many at a time (outbox.h) */
+    uint64_t word ALIGN_LINE;
+} __attribute__((aligned(1 << DESCRIPTOR_SHIFT)));
 
-_Static_assert(sizeof(struct superblock) == 1 << DESCRIPTOR_SHIFT, "one cache line");
+_Static_assert(sizeof(struct superblock) == 1 << DESCRIPTOR_SHIFT, "two cache lines");
 _Static_assert(offsetof(struct superblock, word) == SUPERBLOCK_WORD, "shared with assembly");
 _Static_assert(offsetof(struct superblock, owner) == SUPERBLOCK_OWNER, "shared with assembly");
 _Static_assert(offsetof(struct superblock, notify_at) == SUPERBLOCK_NOTIFY_AT, "shared with assembly");
@@ -118,7 +125,8 @@ _Static_assert(offsetof(struct superblock, reciprocal) == SUPERBLOCK_RECIPROCAL,
 _Static_assert(offsetof(struct superblock, next) == SUPERBLOCK_NEXT, "shared with assembly");
 _Static_assert(offsetof(struct superblock, block_bytes) == SUPERBLOCK_BLOCK_BYTES, "shared with assembly");
 _Static_assert(offsetof(struct superblock, kind) == SUPERBLOCK_KIND, "shared with assembly");
-_Static_assert(slice_tail == SLICE_TAIL, "shared with assembly");
+_Static_assert(offsetof(struct superblock, batch) == SUPERBLOCK_BATCH, "shared with assembly");
+_Static_assert(slice_superblock == SLICE_SUPERBLOCK && slice_tail == SLICE_TAIL, "shared with assembly");
 
 /* ---- words ---- */
 
@@ -338,8 +346,11 @@ enum remote_pushed {
     remote_pushed,
     remote_pushed_armed, /* that consumed ARMED: the caller must post the superblock */
     remote_double,       /* it is the top block already; nothing was done */
+    remote_damaged,      /* somebody wrote to a block of the chain; nothing was done */
 };
 enum remote_pushed remote_push(struct superblock *s, void *block);
+/* Adds a chain, linked from an empty word. */
+enum remote_pushed remote_push_chain(struct superblock *s, uint64_t chain);
 /* Takes all of x_remote and leaves it empty, armed or not. */
 uint64_t remote_take(struct superblock *s, bool armed);
 /* Puts a taken chain back, unarmed: the caller posts the superblock. */

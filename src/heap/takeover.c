@@ -65,7 +65,7 @@ static uint32_t stir_of(const struct heap *h)
 }
 
 /* And with what sections do as well: the words of all active lists. */
-static uint64_t pulse_of(const struct heap *h)
+static uint32_t pulse_of(const struct heap *h)
 {
     uint64_t pulse = h->refills;
     TALLY(pulses);
@@ -73,12 +73,12 @@ static uint64_t pulse_of(const struct heap *h)
         const struct superblock *s = __atomic_load_n(&h->active[c], __ATOMIC_RELAXED);
         pulse += superblock_word(s);
     }
-    return pulse;
+    return (uint32_t)(pulse ^ pulse >> 32);
 }
 
 /* Has `now`, seen at `now_ns`, been so for QUIET_NS?  Several threads may look at once; a mixed-up answer is only a wrong
  * guess. */
-static bool is_unchanged(uint64_t *last, uint64_t *since_ns, uint64_t now, uint64_t now_ns)
+static bool is_unchanged(uint32_t *last, uint64_t *since_ns, uint32_t now, uint64_t now_ns)
 {
     if (now != __atomic_load_n(last, __ATOMIC_RELAXED)) {
         __atomic_store_n(last, now, __ATOMIC_RELAXED);
@@ -195,7 +195,7 @@ static bool exchange(struct heap *h, struct heap *other)
 
 static bool is_still(const struct heap *h)
 {
-    uint64_t before = pulse_of(h);
+    uint32_t before = pulse_of(h);
     for (int i = 0; i < WATCH_PAUSES; i++)
         cpu_relax();
     return pulse_of(h) == before;
@@ -331,9 +331,13 @@ static void take_over_if_quiet(struct heap *h, struct heap *other)
         merge(h, other);
 }
 
-bool heap_wants_look(struct heap *h, const struct heap *other)
+bool heap_wants_look(struct heap *h, const struct heap *other, unsigned blocks)
 {
-    return h == &empty_heap || ++h->remote_frees % LOOK_EVERY == 0 || other == last();
+    if (h == &empty_heap)
+        return true;
+    uint64_t before = h->remote_frees;
+    h->remote_frees = before + blocks;
+    return (before + blocks) / LOOK_EVERY != before / LOOK_EVERY || other == last();
 }
 
 void heap_look(struct heap *h, struct heap *other)

@@ -7,7 +7,7 @@
 #include "options/options.h"
 #include "os/os.h"
 
-/* One slice of descriptors describes 64 MiB of window.  The array lies below the window and grows by such units. */
+/* One slice of descriptors describes 32 MiB of window.  The array lies below the window and grows by such units. */
 #define DESCRIPTOR_UNIT SLICE_BYTES
 #define UNIT_SLICES     (DESCRIPTOR_UNIT >> DESCRIPTOR_SHIFT)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The window: the stretch of address space all superblocks and large blocks live in, cut into slices of 64 KiB, each
- * with a descriptor of one cache line in an array of its own.  Address to descriptor is a subtraction, a compare and
+ * with a descriptor of two cache lines in an array of its own.  Address to descriptor is a subtraction, a compare and
  * a shift: the window is the page map.
  *
  * Nothing is reserved.  The window starts at a random address in the middle of the address space, where the kernel

@@ -63,6 +63,23 @@ static unsigned slices_of(const struct superblock *s)
     return s->blocks == row->blocks ? row->slices : (unsigned)slices_for((size_t)s->blocks * row->bytes);
 }
 
+/* The chain of `s` that waits in the outbox of `h`; 0 if none does. */
+static uint64_t chain_in_outbox(const struct heap *h, const struct superblock *s)
+{
+    for (unsigned i = 0; i < OUTBOX_CHAINS; i++)
+        if (h->chain[i] != 0 && descriptor_of(word_block(h->chain[i])) == s)
+            return h->chain[i];
+    return 0;
+}
+
+static unsigned blocks_in_outboxes(const struct superblock *s)
+{
+    unsigned blocks = 0;
+    for (unsigned i = 0; i < heap_total; i++)
+        blocks += word_count(chain_in_outbox(heap_list[i], s));
+    return blocks;
+}
+
 void expect_superblock_sound(const struct superblock *s)
 {
     const struct size_class *row = &size_class[s->class];
@@ -77,6 +94,8 @@ void expect_superblock_sound(const struct superblock *s)
     memset(seen, 0, sizeof seen);
     mark_list(s, s->word, seen);
     mark_list(s, s->x_remote & ~(uint64_t)REMOTE_ARMED, seen);
+    for (unsigned i = 0; i < heap_total; i++)
+        mark_list(s, chain_in_outbox(heap_list[i], s), seen);
     EXPECT(superblock_check_list(s, s->word) == NULL);
     for (unsigned i = 1; i < slices_of(s); i++) {
         EXPECT_EQ(s[i].kind, slice_tail);
@@ -111,7 +130,7 @@ struct class_state class_inspect(unsigned c)
         state.superblocks++;
         state.carved += s->carved;
         state.local += word_count(s->word);
-        state.remote += word_count(s->x_remote);
+        state.remote += word_count(s->x_remote) + blocks_in_outboxes(s);
     }
     EXPECT(state.carved >= state.local + state.remote);
     state.live = state.carved - state.local - state.remote;

@@ -10,8 +10,9 @@
 #include "heap/heap.h"
 
 struct class_state {
-    size_t superblocks, carved, local, remote; /* blocks that exist; of those, on local and on remote lists */
-    size_t live;                               /* the rest: in the program's hands */
+    size_t superblocks, carved, local; /* blocks that exist; of those, on local lists */
+    size_t remote;                     /* on remote lists, and in outboxes */
+    size_t live;                       /* the rest: in the program's hands */
 };
 
 /* Bytes of one uncarved unit of a superblock of class `c`. */

@@ -175,7 +175,7 @@ static void expect_bound(const struct heap *h, unsigned slot)
 static void look_now(struct heap *h, struct heap *other)
 {
     h->remote_frees = 63;
-    EXPECT(heap_wants_look(h, other));
+    EXPECT(heap_wants_look(h, other, 1));
     heap_look(h, other);
 }
 
@@ -193,7 +193,7 @@ static void quiet_heaps_are_exchanged(void)
     look_now(mine, other); /* no slow paths, but its lists have not been looked at yet */
     let_it_become_quiet();
     for (mine->remote_frees = 64; mine->remote_frees < 120;)
-        EXPECT(!heap_wants_look(mine, other)); /* not every free looks */
+        EXPECT(!heap_wants_look(mine, other, 1)); /* not every free looks */
     look_now(mine, global_heap_of(0));
     looked_at_long_ago(unbound);
     look_now(mine, unbound);

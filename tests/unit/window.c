@@ -147,7 +147,7 @@ static void expect_gap(uintptr_t first, size_t slices)
 /* In the way of the descriptors: the slices they would describe are left out, and growth goes on above. */
 static void strangers_among_the_descriptors(void)
 {
-    enum { unit_slices = 1024 };
+    enum { unit_slices = SLICE_BYTES >> DESCRIPTOR_SHIFT };
     size_t top = align_up((window_top() - hot.window_base) >> SLICE_SHIFT, unit_slices) + unit_slices; /* one is ahead */
     char *stranger = put_obstacle((uintptr_t)hot.descriptors + (top << DESCRIPTOR_SHIFT));
     put_obstacle((uintptr_t)hot.descriptors + ((top + unit_slices) << DESCRIPTOR_SHIFT)); /* two in a row */

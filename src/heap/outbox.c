@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/outbox.h"
+
+/* Heaps whose outboxes are closed at once: one fence for all of them. */
+#define CLOSED_MAX 64u
+#define TRIES_MAX 4
+
+void outbox_start(struct heap *h)
+{
+    h->outbox = sync_mode == sync_rcs && rcs_has_fence() ? h->chain : NULL;
+}
+
+struct heap *outbox_deliver(uint64_t chain)
+{
+    struct superblock *s = descriptor_of(word_block(chain));
+    struct heap *owner = superblock_owner(s);
+    switch (remote_push_chain(s, chain)) {
+    case remote_pushed_armed:
+        if (owner != NULL)
+            heap_post(owner, s);
+        break;
+    case remote_damaged: /* the chain is dropped; its blocks count as live for ever */
+        damage_report("free", s, "a freed block was written to");
+        break;
+    default:
+        break;
+    }
+    return owner;
+}
+
+uint64_t outbox_take(struct heap *h, unsigned i)
+{
+    uint64_t *chain = &h->chain[i], word;
+    for (int tries = 0; h->outbox != NULL && tries < TRIES_MAX; tries++) {
+        word = __atomic_load_n(chain, __ATOMIC_RELAXED);
+        if (word == 0)
+            return 0;
+        enum rcs_result result = rcs_compare_and_store(h, chain, word, chain, 0);
+        if (result == rcs_done)
+            return word;
+        if (result == rcs_moved)
+            return 0;
+    }
+    return 0;
+}
+
+void outbox_send(struct heap *h)
+{
+    if (h->outbox == NULL || rcs_is_suspended())
+        return;
+    for (unsigned i = 0; i < OUTBOX_CHAINS; i++) {
+        uint64_t chain = __atomic_load_n(&h->chain[i], __ATOMIC_RELAXED);
+        if (chain != 0 && (chain = outbox_take(h, i)) != 0)
+            outbox_deliver(chain);
+    }
+}
+
+/* ---- in a pass ---- */
+
+/* 0 of an empty one. */
+static uint32_t look_of(const struct heap *h)
+{
+    uint64_t look = 0;
+    for (unsigned i = 0; i < OUTBOX_CHAINS; i++)
+        look += __atomic_load_n(&h->chain[i], __ATOMIC_RELAXED) << (i % 8);
+    return look == 0 ? 0 : (uint32_t)(look ^ look >> 32) | 1;
+}
+
+/* Worth closing now? */
+static bool is_wanted(struct heap *h, bool all, bool *changed)
+{
+    uint32_t look = look_of(h);
+    bool same = look == h->outbox_look;
+    h->outbox_look = look;
+    if (look == 0)
+        return false;
+    *changed |= !same;
+    return all || same;
+}
+
+static void close_outbox(struct heap *h)
+{
+    lock_take(&h->lock);
+    __atomic_store_n(&h->outbox, NULL, __ATOMIC_RELEASE);
+    lock_release(&h->lock);
+}
+
+static void open_outbox(struct heap *h)
+{
+    lock_take(&h->lock);
+    __atomic_store_n(&h->outbox, h->chain, __ATOMIC_RELEASE);
+    lock_release(&h->lock);
+}
+
+static void empty(struct heap *h)
+{
+    for (unsigned i = 0; i < OUTBOX_CHAINS; i++) {
+        uint64_t chain = h->chain[i];
+        h->chain[i] = 0;
+        if (chain != 0)
+            outbox_deliver(chain);
+    }
+}
+
+void outboxes_send(bool all, bool *changed)
+{
+    struct heap *closed[CLOSED_MAX];
+    unsigned total = rcs_has_fence() ? atomic_load_explicit(&heap_total, memory_order_acquire) : 0;
+    for (unsigned next = 0; next < total;) {
+        unsigned count = 0;
+        for (; next < total && count < CLOSED_MAX; next++) {
+            struct heap *h = heap_list[next];
+            if (h->outbox == NULL || !is_wanted(h, all, changed))
+                continue;
+            close_outbox(h);
+            closed[count++] = h;
+        }
+        bool fenced = count > 0 && rcs_fence();
+        for (unsigned i = 0; i < count; i++) {
+            if (fenced)
+                empty(closed[i]);
+            open_outbox(closed[i]);
+        }
+    }
+}
+
+void outboxes_recover(void)
+{
+    for (unsigned i = 0; i < heap_total; i++)
+        outbox_start(heap_list[i]);
+}

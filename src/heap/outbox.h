@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Outboxes: small blocks that threads of one heap free for another are collected, and sent to their superblocks many at a
+ * time (snmalloc's BatchIt does so per slab).  A free to the outbox is a section like one at home, and costs as much: no
+ * atomic instruction, and no line that another cpu is writing.
+ *
+ * A heap has OUTBOX_CHAINS chains, each of blocks of one superblock, which the slice's number picks; a chain is linked as
+ * x_remote is, from an empty word.  It is sent when it is as long as the superblock's `batch`, when a block of another
+ * superblock wants its place, when the heap's slow path comes by, and by passes: malloc_trim, memory that is short, and
+ * the manager's clock, where nothing has been added for a period.
+ *
+ * Bound: OUTBOX_CHAINS x BATCH_BYTES a heap wait, and keep as many superblocks from becoming empty.
+ *
+ * Who may write a chain: sections of the heap (hot_send), and under the heap's lock a section of it that takes the chain.
+ * While `outbox` is NULL, and a fence has passed since, who made it so; frees go straight to their superblocks meanwhile.
+ * Where the fence is refused nobody else could ever send them, and there is no outbox.
+ */
+#ifndef SUTLER_HEAP_OUTBOX_H
+#define SUTLER_HEAP_OUTBOX_H
+
+#include "heap/heap.h"
+
+/* The chain a block goes on. */
+static inline unsigned outbox_chain_of(const void *block)
+{
+    return (uintptr_t)block >> SLICE_SHIFT & (OUTBOX_CHAINS - 1);
+}
+
+/* Of a heap that was just made; or in a child, where whoever had closed it is not here. */
+void outbox_start(struct heap *h);
+
+/* A chain that is on no heap's outbox any more goes to its superblock; the superblock's owner is returned, or NULL. */
+struct heap *outbox_deliver(uint64_t chain);
+
+/* Takes chain number `i` out of the outbox of `h`, the heap the caller runs on.  Lock held.  0 if there is none, or the
+ * caller was moved. */
+uint64_t outbox_take(struct heap *h, unsigned i);
+
+/* Sends everything the outbox of `h`, the heap the caller runs on, has.  Lock held. */
+void outbox_send(struct heap *h);
+
+/* The same for all heaps, or those to which nothing was added since the last time; *changed is set if some stays.  In a
+ * pass, with no lock held. */
+void outboxes_send(bool all, bool *changed);
+
+/* In a child. */
+void outboxes_recover(void);
+
+#endif
