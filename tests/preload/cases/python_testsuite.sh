@@ -4,8 +4,8 @@
 # needs: /usr/bin/python3
 # needs-file: /usr/lib/python3.*/test/test_dict.py
 export PYTHONMALLOC=malloc
-for name in test_dict test_list test_json test_bytes test_re test_threading test_fork1 test_subprocess test_thread test_gc \
-    test_multiprocessing_fork; do
+for name in ${names:-test_dict test_list test_json test_bytes test_re test_threading test_fork1 test_subprocess test_thread \
+    test_gc test_multiprocessing_fork}; do
     if timeout 400 /usr/bin/python3 -m test -q $name > log 2>&1; then
         echo "$name passed"
     else

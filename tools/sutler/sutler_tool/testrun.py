@@ -187,7 +187,18 @@ class Session:
         result.unlink(missing_ok=True)
         # -p no:cacheprovider and the bytecode setting keep the tree clean.
         code = self.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={result}", "tests/tool"],
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-n",
+                str(self.jobs),
+                "-p",
+                "no:cacheprovider",
+                f"--junitxml={result}",
+                "tests/tool",
+            ],
             PYTHONDONTWRITEBYTECODE="1",
         )
         self.count_junit(result, "tool", code)
