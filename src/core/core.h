@@ -31,6 +31,9 @@ void free_double(void *p);
 void free_notify(struct superblock *s);
 void free_send_batch(size_t chain);
 
+/* A block for operator new; throws std::bad_alloc if there is no memory and no new_handler helps. */
+void *new_block(size_t size, size_t alignment);
+
 /* ---- initialisation and fork (init.c, fork.c) ---- */
 
 /* The class of a request, its alignment a power of two; CLASS_COUNT if it is not served from a superblock. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The entry points where the fast paths have not been written as assembly: C around one try of a section
- * (hot_aarch64.S), or straight to the slow path in the lock modes.
+ * (sections_aarch64.S), or straight to the slow path in the lock modes.
  */
 #include "core/core.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/summary.h"
 
+#include "base/version.h"
 #include "core/core.h"
 #include "manager/snapshot.h"
 #include "options/options.h"
@@ -41,7 +42,7 @@ void summary_write(int fd, bool json)
     char process[32];
     const struct stats_fact facts[] = {
         {"process", process_name(process, sizeof process)},
-        {"version", sutler_version()},
+        {"version", VERSION_TEXT},
         {"sync", mode_name[sync_mode]},
         {"sync_reason", verdict_text[rcs_verdict]},
     };

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/version.h"
 #include "core/core.h"
 #include "core/summary.h"
 #include "manager/snapshot.h"
@@ -16,12 +17,9 @@
 #include "options/options.h"
 #include "os/os.h"
 
-#define TEXT_OF(x) #x
-#define VERSION_TEXT(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
-
 const char *sutler_version(void)
 {
-    return VERSION_TEXT(SUTLER_VERSION_MAJOR, SUTLER_VERSION_MINOR, SUTLER_VERSION_PATCH);
+    return VERSION_TEXT;
 }
 
 bool sutler_is_active(void)

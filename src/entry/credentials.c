@@ -28,11 +28,8 @@
 #include "rcs/rcs.h"
 #include "sutler/sutler.h"
 
-/* Whether the program's calls come here: not if the library was opened late, behind libc, or if somebody else's setuid
- * stands before ours and need not come to it. */
-extern bool manager_sees_credentials;
-bool manager_sees_credentials;
-
+/* Not if the library was opened late, behind libc, or if somebody else's setuid stands before ours and need not come to
+ * it. */
 static __attribute__((constructor)) void see(void)
 {
     Dl_info own, bound;

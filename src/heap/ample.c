@@ -3,7 +3,7 @@
 
 #include <stdatomic.h>
 
-#include "heap/large.h"
+#include "heap/demand.h"
 #include "os/os.h"
 
 /* Nothing, unless a manager says so. */

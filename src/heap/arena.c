@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/arena.h"
 
+struct lock span_lock = LOCK_FREE;
 struct arena arena[2];
 struct span_counts span_count;
 

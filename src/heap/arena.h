@@ -4,7 +4,7 @@
  * never used.  Neighbouring free spans are merged; boundary tags in the descriptors of a span's first and last slice
  * find them.
  *
- * Inside of span.c, span_squeeze.c, span_purge.c and reserve.c; everything here is called with span_lock held.
+ * Inside of span*.c and reserve.c; everything here is called with span_lock held.
  */
 #ifndef SUTLER_HEAP_ARENA_H
 #define SUTLER_HEAP_ARENA_H
@@ -54,5 +54,16 @@ size_t slices_with(uint32_t first, size_t slices, unsigned flags);
 extern struct span_counts span_count;
 /* These slices are no longer free. */
 void span_count_taken(uint32_t first, size_t slices);
+
+#define FLAGS_RESIDENT (FLAG_DIRTY | FLAG_WARM)
+
+/* What the system got back with the pages of some slices: those that may have held something, and those made ready that
+ * nobody used. */
+struct span_returned {
+    size_t dirty_bytes, warm_bytes;
+};
+/* Marks these slices as without pages; by whoever has them.  Then, with span_lock held, they are counted. */
+struct span_returned span_forget_pages(uint32_t first, size_t slices);
+void span_count_returned(struct span_returned r);
 
 #endif

@@ -19,6 +19,9 @@ extern _Atomic uint32_t heap_demand;
 /* The manager is to leave and somebody waits for that: what it does on its clock ends at the next batch. */
 extern _Atomic bool manager_is_called_off;
 
+/* There is a manager, which calls mapping_unmap_leaving (large.h) when there is demand. */
+extern _Atomic bool mapping_is_helped;
+
 /* The manager has seen that memory is short: the heap looks harder for free blocks before it takes fresh memory. */
 extern _Atomic bool memory_is_short;
 

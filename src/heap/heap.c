@@ -163,7 +163,6 @@ static bool has_room(const struct superblock *s)
 #define LOOK 8
 #define LOOK_FURTHER 64
 
-_Atomic bool memory_is_short;
 
 struct superblock *heap_find_fullest(const struct heap *h, unsigned c)
 {
@@ -246,11 +245,4 @@ struct superblock *heap_open_mail(struct heap *h)
     h->opened = next == MAIL_END ? 0 : next;
     TALLY(drained);
     return s;
-}
-
-void heap_drain(struct heap *h)
-{
-    struct superblock *s;
-    for (int i = 0; i < DRAIN_MAX && (s = heap_open_mail(h)) != NULL; i++)
-        heap_settle_posted(h, s);
 }

@@ -149,7 +149,7 @@ void *heap_take_wherever(struct heap *h, unsigned c);
 /* An exclusive superblock of class `c` with room, from the global heap, a quiet heap or fresh memory; or NULL. */
 struct superblock *heap_acquire(struct heap *h, unsigned c);
 
-/* ---- global heap (global.c); these take its lock ---- */
+/* ---- global heap (settle.c); these take its lock ---- */
 void global_adopt(struct superblock *s);
 /* The fullest of class `c`, exclusive; NULL if there is none.  Or one that heap_find_further or heap_find_any finds. */
 enum look { look_near, look_further, look_everywhere };

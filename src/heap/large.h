@@ -60,8 +60,6 @@ void *large_resize(void *p, size_t size);
 /* The same where there was no memory for a copy. */
 void *large_resize_squeezed(void *p, size_t size);
 
-/* There is somebody who calls mapping_unmap_leaving when there is demand (demand.h). */
-extern _Atomic bool mapping_is_helped;
 /* Unmaps what waits for it; bytes.  In a pass, which yields now and then. */
 size_t mapping_unmap_leaving(void);
 
@@ -81,7 +79,6 @@ struct large_counts large_counts(void);
 /* mapping_bytes alone. */
 size_t mapping_in_use_bytes(void);
 
-extern struct lock mapping_lock; /* for fork */
 /* In a child made without fork handlers: frees the lock. */
 void mapping_recover(void);
 

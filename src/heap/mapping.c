@@ -13,7 +13,6 @@
 #include "os/lock.h"
 #include "os/os.h"
 
-struct lock mapping_lock = LOCK_FREE;
 
 /* Fresh memory at a multiple of `alignment`: maps more and cuts off both ends. */
 static uintptr_t map_aligned(size_t bytes, size_t alignment)

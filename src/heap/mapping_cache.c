@@ -22,7 +22,6 @@ static struct kept {
 } cache[CACHE_MAX];
 static size_t cached_bytes;
 
-_Atomic bool mapping_is_helped;
 
 static bool has_room(size_t bytes)
 {

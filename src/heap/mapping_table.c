@@ -15,6 +15,8 @@ struct table {
     struct mapping entry[];
 };
 
+struct lock mapping_lock = LOCK_FREE;
+
 static struct table *table;
 static size_t blocks, bytes_total;
 

@@ -8,7 +8,9 @@
 
 #include <stdint.h>
 
-#include "base/compiler.h"
+#include "os/lock.h"
+
+extern struct lock mapping_lock;
 
 struct mapping {
     uintptr_t address;

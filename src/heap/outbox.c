@@ -5,11 +5,6 @@
 #define CLOSED_MAX 64u
 #define TRIES_MAX 4
 
-void outbox_start(struct heap *h)
-{
-    h->outbox = sync_mode == sync_rcs && rcs_has_fence() ? h->chain : NULL;
-}
-
 struct heap *outbox_deliver(uint64_t chain)
 {
     struct superblock *s = descriptor_of(word_block(chain));

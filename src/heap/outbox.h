@@ -27,7 +27,10 @@ static inline unsigned outbox_chain_of(const void *block)
 }
 
 /* Of a heap that was just made; or in a child, where whoever had closed it is not here. */
-void outbox_start(struct heap *h);
+static inline void outbox_start(struct heap *h)
+{
+    h->outbox = sync_mode == sync_rcs && rcs_has_fence() ? h->chain : NULL;
+}
 
 /* A chain that is on no heap's outbox any more goes to its superblock; the superblock's owner is returned, or NULL. */
 struct heap *outbox_deliver(uint64_t chain);

@@ -12,7 +12,16 @@
 #ifndef SUTLER_HEAP_PASS_H
 #define SUTLER_HEAP_PASS_H
 
+#include "heap/demand.h"
 #include "os/lock.h"
+
+/* What a purge gives back. */
+enum purge_what {
+    purge_everything, /* malloc_trim */
+    purge_unchanged,  /* what has not changed since the last purge pass: the manager's clock, while the program works */
+    purge_leftover,   /* the same, also where that breaks huge pages, and superblocks of large blocks with but a few of
+                       * them free: then the clock stops */
+};
 
 extern struct lock pass_lock;
 
@@ -24,6 +33,11 @@ void pass_end(void);
 void pass_yield(void);
 /* True if somebody waits: a long batch ends early. */
 bool pass_is_wanted(void);
+/* Between two batches of a purge: one on the manager's clock ends early if the manager is to leave. */
+static inline bool pass_goes_on(enum purge_what what)
+{
+    return what == purge_everything || !atomic_load_explicit(&manager_is_called_off, memory_order_relaxed);
+}
 
 /* Before a fork: keeps the manager from beginning a batch, and waits for at most `most_ns` for the one it is in to end.
  * Returns whether the manager has nothing in its hands.  Calls nest. */

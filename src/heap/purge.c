@@ -17,7 +17,6 @@
 
 #define BATCH 32
 
-_Atomic bool manager_is_called_off;
 
 /* Superblocks, offline, of whichever heaps: one fence is for all of them. */
 struct batch {
@@ -37,7 +36,6 @@ struct batch {
 /* For one pass over everything, under the purge lock: what of the superblocks' free blocks may go, and what of the free spans
  * is to stay. */
 static size_t superblocks_most = SIZE_MAX;
-size_t purge_spans_keep;
 
 /* What the lists look like, in 14 bits. */
 static uint16_t look_of(const struct superblock *s)
@@ -210,11 +208,6 @@ static void finish(struct batch *b)
     b->count = 0;
 }
 
-bool purge_goes_on(enum purge_what what)
-{
-    return what == purge_everything || !atomic_load_explicit(&manager_is_called_off, memory_order_relaxed);
-}
-
 static void add(struct batch *b, struct heap *h, struct superblock *s)
 {
     if (b->count == BATCH) {
@@ -230,7 +223,7 @@ static void add(struct batch *b, struct heap *h, struct superblock *s)
 /* The next superblock from *slice on, which goes past it; NULL if there is none, or the pass is to end. */
 static struct superblock *next_superblock(uint32_t *slice, enum purge_what what)
 {
-    while ((*slice = window_slice_from(*slice)) != SLICE_END && purge_goes_on(what)) {
+    while ((*slice = window_slice_from(*slice)) != SLICE_END && pass_goes_on(what)) {
         struct superblock *s = descriptor_of_slice((*slice)++);
         if (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE) == slice_superblock)
             return s;
@@ -266,7 +259,7 @@ static size_t purge_superblocks(enum purge_what what, bool *changed)
             add(&b, h, s);
     }
     finish(&b);
-    if (purge_goes_on(what))
+    if (pass_goes_on(what))
         holes_bytes = holes_found + (holes_bytes - holes_before);
     *changed |= b.gave_spans;
     span_note_purged(b.pages.bytes + stale_bytes);
@@ -319,8 +312,8 @@ size_t heap_purge(enum purge_what what, bool *changed)
     pass_begin();
     outboxes_send(what == purge_everything, changed);
     size_t bytes = purge_superblocks(what, changed);
-    if (purge_goes_on(what))
-        bytes += span_purge(what, changed) + mapping_purge(what == purge_everything, changed);
+    if (pass_goes_on(what))
+        bytes += span_purge(what, 0, changed) + mapping_purge(what == purge_everything, changed);
     pass_end();
     return bytes;
 }
@@ -351,12 +344,10 @@ size_t heap_trim(size_t pad)
     size_t whole = spans + mapping_cache_bytes();
     if (whole < pad)
         superblocks_most = free_bytes - min_size(free_bytes, pad - whole);
-    purge_spans_keep = pad;
     size_t bytes = purge_superblocks(purge_everything, &ignored);
-    bytes += span_purge(purge_everything, &ignored);
+    bytes += span_purge(purge_everything, pad, &ignored);
     bytes += mapping_trim(pad - min_size(pad, spans));
     superblocks_most = SIZE_MAX;
-    purge_spans_keep = 0;
     pass_end();
     return bytes;
 }

@@ -8,14 +8,7 @@
 #ifndef SUTLER_HEAP_PURGE_H
 #define SUTLER_HEAP_PURGE_H
 
-#include "base/compiler.h"
-
-enum purge_what {
-    purge_everything, /* malloc_trim */
-    purge_unchanged,  /* what has not changed since the last purge pass: the manager's clock, while the program works */
-    purge_leftover,   /* the same, also where that breaks huge pages, and superblocks of large blocks with but a few of
-                       * them free: then the clock stops */
-};
+#include "heap/pass.h"
 
 /* One pass over all superblocks, free spans and cached mappings; bytes given back.  *changed (may be NULL) tells
  * whether anything is likely to be found by another pass.  Call with no lock held, one at a time (pass.h). */
@@ -23,17 +16,11 @@ size_t heap_purge(enum purge_what what, bool *changed);
 
 /* malloc_trim: everything but `pad` bytes of free memory; bytes given back.  As heap_purge. */
 size_t heap_trim(size_t pad);
-/* Of what span_purge may give back, so much stays; in a pass. */
-extern size_t purge_spans_keep;
 
 /* Before memory is refused: what is kept of address space is to be had again.  First freed mappings alone; then
  * everywhere: superblocks without a block become spans, others lend what is free of them (lend.h).  Call with no lock
  * held. */
 enum room { room_of_mappings, room_everywhere };
 void heap_make_room(enum room where);
-
-
-/* Between two batches: a pass on the manager's clock ends early if the manager is to leave. */
-bool purge_goes_on(enum purge_what what);
 
 #endif

@@ -19,11 +19,13 @@
  * In the child all those are free to take: the thread that forked holds none, and there is no other.
  *
  * Lost to the child, never handed out twice: blocks that only a register of a vanished thread named (taken off a remote
- * list and not yet joined to the local one, out of an outbox and not yet with their superblock, carved and not yet published), and a mapping between its removal from the
- * table and its unmapping.  At most one superblock's blocks, or one mapping, for each such thread.
+ * list and not yet joined to the local one, out of an outbox and not yet with their superblock, carved and not yet
+ * published), and a mapping between its removal from the table and its unmapping.  At most one superblock's blocks, or
+ * one mapping, for each such thread.
  */
 #include "heap/heap.h"
 #include "heap/large.h"
+#include "heap/mapping_table.h"
 #include "heap/mapping_cache.h"
 #include "heap/meta.h"
 #include "heap/outbox.h"

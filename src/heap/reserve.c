@@ -8,7 +8,6 @@
 /* What lies further ahead has left the caches again when the program comes to it. */
 #define TARGET_MAX ((8ul << 20) >> SLICE_SHIFT)
 
-_Atomic uint32_t heap_demand = demand_none;
 
 /* All in slices; under span_lock. */
 static struct {

@@ -14,8 +14,6 @@
 #define SPAN_DIRTY_FLOOR (64ul << 20)
 #define SPAN_PURGE_MIN   (2ul << 20 >> SLICE_SHIFT)
 
-struct lock span_lock = LOCK_FREE;
-
 /* ---- taking ---- */
 
 /* `slices` slices from the bins or the fresh end, wherever they lie. */
@@ -36,13 +34,6 @@ static uint32_t take_anywhere(struct arena *a, size_t slices)
     reserve_follow(a, first, slices, a->fresh_end - first);
     a->fresh_first += (uint32_t)slices;
     return first;
-}
-
-void span_count_taken(uint32_t first, size_t slices)
-{
-    span_count.in_use_bytes += slices << SLICE_SHIFT;
-    span_count.dirty_bytes -= slices_with(first, slices, FLAG_DIRTY) << SLICE_SHIFT;
-    reserve_count_taken(first, slices);
 }
 
 static bool take(enum span_use use, size_t slices, size_t align_slices, uint32_t *first)
@@ -137,6 +128,11 @@ void span_await_leaving(void)
         os_futex_wait_for(&never, 0, moment_ns);
 }
 
+void span_forget_leaving(void)
+{
+    atomic_store(&leaving, 0);
+}
+
 /* More is free than is kept as it is. */
 static bool is_crowded(void)
 {
@@ -179,36 +175,6 @@ void span_give_aged(uint32_t first, size_t slices)
     give(first, slices, FLAG_AGED);
 }
 
-/* ---- counts ---- */
-
-static _Atomic size_t purged_bytes;
-
-void span_note_purged(size_t bytes)
-{
-    atomic_fetch_add_explicit(&purged_bytes, bytes, memory_order_relaxed);
-}
-
-struct span_counts span_counts(void)
-{
-    struct span_counts copy = span_count;
-    size_t kept = min_size(span_cache_bytes(), copy.in_use_bytes);
-    copy.in_use_bytes -= kept;
-    copy.dirty_bytes += kept;
-    copy.opened_bytes = window_opened_bytes();
-    copy.purged_bytes = atomic_load_explicit(&purged_bytes, memory_order_relaxed);
-    return copy;
-}
-
-size_t span_in_use_bytes(void)
-{
-    return span_count.in_use_bytes;
-}
-
-size_t span_dirty_bytes(void)
-{
-    return span_count.dirty_bytes;
-}
-
 size_t span_passed(uint32_t slice)
 {
     const struct superblock *s = descriptor_of_slice(slice);
@@ -220,103 +186,5 @@ size_t span_passed(uint32_t slice)
         return max_size(1, __atomic_load_n(&s->span_slices, __ATOMIC_RELAXED));
     default:
         return 1;
-    }
-}
-
-/* ---- a child ---- */
-
-static bool is_of_superblock(const struct superblock *tail)
-{
-    const struct superblock *s = descriptor_of_slice(tail->next);
-    return (s->kind == slice_superblock || s->kind == slice_quarantine) && s < tail &&
-           (size_t)(tail - s) < superblock_slices(s);
-}
-
-/* How many slices the large block that begins here takes; 1 for a slice of anything else that is in use. */
-static size_t slices_in_use(const struct superblock *s)
-{
-    switch (s->kind) {
-    case slice_superblock:
-    case slice_quarantine:
-    case slice_emergency:
-        return 1;
-    case slice_tail:
-        return is_of_superblock(s);
-    case slice_large:
-        return s->span_slices;
-    default:
-        return 0;
-    }
-}
-
-/* Slices that belong to nothing.  What they hold nobody knows. */
-static void free_orphans(uint32_t first, size_t slices)
-{
-    for (struct superblock *s = descriptor_of_slice(first), *end = s + slices; s < end; s++) {
-        s->kind = slice_unknown;
-        s->flags = (uint8_t)((s->flags & FLAG_LARGE) | FLAG_DIRTY);
-    }
-    arena_insert(first, slices);
-}
-
-static bool is_orphan(uint32_t slice)
-{
-    const struct superblock *s = descriptor_of_slice(slice);
-    return slices_in_use(s) == 0 && s->kind != slice_free;
-}
-
-static bool is_fresh(const struct arena *a, uint32_t slice)
-{
-    return slice >= a->fresh_first && slice < a->fresh_end;
-}
-
-static size_t orphans_from(uint32_t first)
-{
-    const struct arena *a = arena_of(first);
-    size_t slices = 0;
-    for (uint32_t at = first; window_slice_from(at) == at && arena_of(at) == a && is_orphan(at) && !is_fresh(a, at); at++)
-        slices++;
-    return slices;
-}
-
-static void forget_bins(struct arena *a)
-{
-    *a = (struct arena){.fresh_first = a->fresh_first, .fresh_end = a->fresh_end};
-}
-
-/* Of the tags of a free span the first slice's kind is stored last and taken away first: it alone is believed.  A fresh
- * end that was about to become a free span is one or the other. */
-void span_recover(bool anew)
-{
-    span_cache_forget();
-    if (anew) {
-        for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
-            forget_bins(&arena[i]);
-        reserve_forget();
-    }
-    atomic_store(&leaving, 0);
-    span_count.in_use_bytes = span_count.dirty_bytes = 0;
-    size_t slices;
-    for (uint32_t at = window_slice_from(0); at != SLICE_END; at = window_slice_from(at + (uint32_t)slices)) {
-        struct superblock *s = descriptor_of_slice(at);
-        struct arena *a = arena_of(at);
-        if ((slices = slices_in_use(s)) != 0) {
-            span_count.in_use_bytes += slices << SLICE_SHIFT;
-            continue;
-        }
-        if (s->kind == slice_free) {
-            slices = s->span_slices;
-            if (anew)
-                arena_insert(at, slices);
-            if (is_fresh(a, at + (uint32_t)slices - 1))
-                a->fresh_first = a->fresh_end;
-        } else if (is_fresh(a, at)) {
-            slices = a->fresh_end - at;
-            continue;
-        } else {
-            slices = orphans_from(at);
-            free_orphans(at, slices);
-        }
-        span_count.dirty_bytes += slices_with(at, slices, FLAG_DIRTY) << SLICE_SHIFT;
     }
 }

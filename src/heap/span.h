@@ -14,7 +14,7 @@
 #ifndef SUTLER_HEAP_SPAN_H
 #define SUTLER_HEAP_SPAN_H
 
-#include "heap/purge.h"
+#include "heap/pass.h"
 #include "heap/superblock.h"
 #include "os/lock.h"
 
@@ -32,8 +32,9 @@ bool span_squeeze(size_t slices, size_t align_slices, uint32_t *first);
 void span_give(uint32_t first, size_t slices);
 void span_give_aged(uint32_t first, size_t slices);
 
-/* Waits for spans other threads have freed and are giving back. */
+/* Waits for spans other threads have freed and are giving back; in a child, those threads are not there. */
 void span_await_leaving(void);
+void span_forget_leaving(void);
 
 /* Lengthens the span that ends before slice `end` by `more` slices if they are free and directly there. */
 bool span_extend(uint32_t end, size_t more);
@@ -47,15 +48,16 @@ size_t span_passed(uint32_t slice);
 /* True if all slices read as zero. */
 bool span_is_zero(uint32_t first, size_t slices);
 
-/* Returns the pages of dirty free spans, bytes given back: all of them, or those that have been free since the last
- * call (*changed is set if there is something for the next).  In a pass, with no lock held. */
-size_t span_purge(enum purge_what what, bool *changed);
+/* Returns the pages of dirty free spans, bytes given back: all but `keep_bytes` of them, or those that have been free
+ * since the last call (*changed is set if there is something for the next).  In a pass, with no lock held. */
+size_t span_purge(enum purge_what what, size_t keep_bytes, bool *changed);
 
 struct span_counts {
     size_t opened_bytes, in_use_bytes, dirty_bytes, purged_bytes;
 };
+/* With what is kept in span_cache.c counted as free. */
 struct span_counts span_counts(void);
-/* in_use_bytes alone, with what is kept in span_cache.c; and dirty_bytes without. */
+/* in_use_bytes alone, with what is kept there; and dirty_bytes without. */
 size_t span_in_use_bytes(void);
 size_t span_dirty_bytes(void);
 
@@ -66,6 +68,7 @@ void span_recover(bool anew);
 
 /* Adds to the purged statistics; purges of superblocks count too. */
 void span_note_purged(size_t bytes);
+size_t span_purged_bytes(void);
 
 /* The pages of these free slices are the system's again.  span_lock is held. */
 void span_note_returned(uint32_t first, size_t slices);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/span_cache.h"
 
+#include "heap/arena.h"
+
 #include "heap/demand.h"
 #include "heap/span.h"
 #include "rcs/rcs.h"
@@ -137,4 +139,15 @@ void span_cache_forget(void)
     for (unsigned c = 0; c < CACHES; c++)
         for (unsigned i = 0; i < SPAN_CACHE_SLOTS; i++)
             atomic_store_explicit(&cache[c].x_word[i], 0, memory_order_relaxed);
+}
+
+struct span_counts span_counts(void)
+{
+    struct span_counts copy = span_count;
+    size_t kept = min_size(span_cache_bytes(), copy.in_use_bytes);
+    copy.in_use_bytes -= kept;
+    copy.dirty_bytes += kept;
+    copy.opened_bytes = window_opened_bytes();
+    copy.purged_bytes = span_purged_bytes();
+    return copy;
 }

@@ -13,7 +13,6 @@
 #include "heap/give_back.h"
 #include "heap/huge.h"
 #include "heap/pass.h"
-#include "heap/purge.h"
 #include "heap/reserve.h"
 #include "heap/span_cache.h"
 #include "os/os.h"
@@ -21,7 +20,6 @@
 #define BATCH 64
 #define BATCH_SLICES (64ul << 20 >> SLICE_SHIFT)
 #define FRESH_PIECE_SLICES (512ul << 10 >> SLICE_SHIFT)
-#define FLAGS_RESIDENT (FLAG_DIRTY | FLAG_WARM)
 
 /* How far a walk goes while it holds the lock, in descriptors that follow each other; one that lies apart is as dear as
  * so many of them. */
@@ -52,32 +50,6 @@ struct walk {
 
 /* ---- giving back ---- */
 
-struct returned {
-    size_t dirty_bytes, warm_bytes;
-};
-
-/* By whoever has the slices. */
-static struct returned forget_pages(uint32_t first, size_t slices)
-{
-    struct returned r = {slices_with(first, slices, FLAG_DIRTY) << SLICE_SHIFT,
-                         slices_with(first, slices, FLAG_WARM) << SLICE_SHIFT};
-    for (struct superblock *s = descriptor_of_slice(first), *end = s + slices; s < end; s++)
-        s->flags &= (uint8_t)~(FLAGS_RESIDENT | FLAG_AGED);
-    return r;
-}
-
-static void count_returned(struct returned r)
-{
-    span_count.dirty_bytes -= r.dirty_bytes;
-    reserve_count_wasted(r.warm_bytes);
-    span_note_purged(r.dirty_bytes + r.warm_bytes);
-}
-
-void span_note_returned(uint32_t first, size_t slices)
-{
-    count_returned(forget_pages(first, slices));
-}
-
 /* Whoever waits for the lock has it before we come again: woken, he would find it taken once more. */
 static void release_to_others(void)
 {
@@ -89,10 +61,10 @@ static void release_to_others(void)
         os_futex_wait_for(&never, 0, moment_ns);
 }
 
-static void put_back(const struct batch *b, struct returned sum, struct walk *w)
+static void put_back(const struct batch *b, struct span_returned sum, struct walk *w)
 {
     lock_take(&span_lock);
-    count_returned(sum);
+    span_count_returned(sum);
     for (unsigned i = 0; i < b->count; i++) {
         uint32_t span = arena_insert_merged(b->run[i].first, b->run[i].slices);
         if (b->run[i].first + b->run[i].slices == w->at)
@@ -105,12 +77,12 @@ static void put_back(const struct batch *b, struct returned sum, struct walk *w)
 static size_t purge_batch(struct batch *b, struct walk *w, bool *refused)
 {
     struct give_back pages = {0};
-    struct returned sum = {0};
+    struct span_returned sum = {0};
     for (unsigned i = 0; i < b->count; i++)
         give_back_add(&pages, slice_address(b->run[i].first), (size_t)b->run[i].slices << SLICE_SHIFT);
     give_back_flush(&pages);
     for (unsigned i = 0; i < b->count && !pages.refused; i++) {
-        struct returned r = forget_pages(b->run[i].first, b->run[i].slices);
+        struct span_returned r = span_forget_pages(b->run[i].first, b->run[i].slices);
         sum.dirty_bytes += r.dirty_bytes;
         sum.warm_bytes += r.warm_bytes;
     }
@@ -317,7 +289,7 @@ static size_t purge_spans(struct walk *w, size_t most)
     size_t purged = 0;
     bool refused = false;
     struct batch b = {0};
-    while (w->at < w->end && !refused && purge_goes_on(w->what)) {
+    while (w->at < w->end && !refused && pass_goes_on(w->what)) {
         if (b.count == 0)
             pass_yield();
         b.most = min_size(BATCH_SLICES, (most - purged) >> SLICE_SHIFT);
@@ -333,13 +305,12 @@ static size_t purge_spans(struct walk *w, size_t most)
     return purged;
 }
 
-size_t span_purge(enum purge_what what, bool *changed)
+size_t span_purge(enum purge_what what, size_t keep_bytes, bool *changed)
 {
     struct reserve_counts reserve = reserve_counts();
     span_cache_purge(what == purge_everything, changed);
-    size_t dirty = span_counts().dirty_bytes, most = SIZE_MAX;
-    if (purge_spans_keep > 0)
-        most = dirty - min_size(dirty, purge_spans_keep);
+    size_t dirty = span_counts().dirty_bytes;
+    size_t most = keep_bytes > 0 ? dirty - min_size(dirty, keep_bytes) : SIZE_MAX;
     struct walk w = {.what = what, .at = window_slice_from(0), .end = window_end(), .strays = SLICE_NONE};
     size_t purged = purge_spans(&w, most);
     *changed |= w.changed || (what == purge_everything && span_counts().dirty_bytes > 0);

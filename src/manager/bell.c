@@ -46,7 +46,7 @@ static bool sleep_on_both(uint32_t heard)
     uint32_t alive = word == NULL ? 0 : atomic_load(word);
     if (alive == 0 || os_is_filtered())
         return false;
-    bool slept = os_futex_wait_either(&count, heard, word, alive, LOOK_NS);
+    bool slept = os_futex_wait_either(&count, heard, word, alive, os_now_ns() + LOOK_NS);
     /* The kernel wakes one sleeper when it clears the word.  If that was this thread, another one may sleep on: the
      * program's, in pthread_join. */
     if (atomic_load(word) == 0)

@@ -7,22 +7,16 @@
 #include "heap/pass.h"
 #include "manager/bell.h"
 #include "manager/jobs.h"
-#include "manager/lifecycle.h"
+#include "manager/loop.h"
 #include "manager/place.h"
 #include "manager/report.h"
+#include "manager/state.h"
 #include "os/guest.h"
 #include "os/os.h"
 
 /* How often, while awake, it looks whether it is in the program's way; and how long it stays away then. */
 #define PLACE_LOOK_NS 500000000ull
 #define AWAY_NS 1000000000ull
-
-static _Atomic uint64_t cpu_us;
-
-uint64_t manager_cpu_us(void)
-{
-    return atomic_load_explicit(&cpu_us, memory_order_relaxed);
-}
 
 static void sleep_until(uint64_t when_ns)
 {
@@ -40,7 +34,7 @@ static void sleep_until(uint64_t when_ns)
 static bool may_stay(void)
 {
     os_guest_take_no_precedence();
-    return place_is_spare(manager_starter.tid);
+    return place_is_spare(manager_life.starter.tid);
 }
 
 static void work(void)
@@ -58,7 +52,7 @@ static void work(void)
         if (atomic_exchange(&heap_demand, demand_none) != demand_none)
             jobs_rouse(job_on_demand, now);
         next = jobs_run(now);
-        atomic_store_explicit(&cpu_us, os_thread_cpu_us(), memory_order_relaxed);
+        manager_note_cpu_us(os_thread_cpu_us());
         sleep_until(next);
     }
 }
@@ -78,7 +72,7 @@ void manager_run(void)
 {
     os_guest_renounce();
     /* Often left on the cpu it was made on, it would read its files there while the program waits. */
-    os_leave_cpu(manager_starter.cpu);
+    os_leave_cpu(manager_life.starter.cpu);
     /* Sharing the program's file descriptors would be seen: numbers taken that it expects, files kept open. */
     if (!os_thread_settle("sutler-manager"))
         manager_forbid();

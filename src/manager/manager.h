@@ -28,19 +28,28 @@ enum manager_state {
     manager_forbidden, /* it cannot or must not run in this process */
 };
 
-/* Its whole life (lifecycle.c). */
+/* Its whole life (state.c, start.c, loop.c, park.c). */
 struct manager_life {
     _Atomic uint32_t word;          /* enum manager_state, and above it the generation: how many there have been */
     _Atomic uint32_t tid;           /* of the thread; the kernel clears it when the thread has left our memory */
     _Atomic uint32_t parks;         /* calls under way that want it gone */
     _Atomic uint32_t calls;         /* of those, the ones that will end in the thread that made them */
     _Atomic uint64_t not_before_ns; /* none is started until then; 0: whenever it is worthwhile */
+    _Atomic uint32_t last_tid;      /* of the last one started; 0 once it is known to be gone */
+    uint32_t process;               /* the one it was started in; 0: none was */
+    struct {
+        uint32_t tid;
+        unsigned cpu;
+    } starter; /* the thread of the program that started it, and the cpu it did so on */
 };
 extern struct manager_life manager_life;
 
+#define MANAGER_STATE_BITS 2
+#define MANAGER_STATE_MASK ((1u << MANAGER_STATE_BITS) - 1)
+
 static inline enum manager_state manager_state(void)
 {
-    return (enum manager_state)(atomic_load_explicit(&manager_life.word, memory_order_relaxed) & 3u);
+    return (enum manager_state)(atomic_load_explicit(&manager_life.word, memory_order_relaxed) & MANAGER_STATE_MASK);
 }
 
 /* Stops the manager and waits until its thread is gone.  One may be started again a while after manager_resume.  For
@@ -56,6 +65,9 @@ void manager_call_ends(void);
 void manager_forbid(void);
 /* True in a process that shares this memory and is not the one the manager belongs to. */
 bool manager_is_anothers(void);
+
+/* Set where changes of credentials park the manager, in the shared library: the program's calls come there. */
+extern bool manager_sees_credentials;
 
 /* Around fork.  Before: if the program has one thread the manager leaves, else it stops between two pieces of work; waits
  * for that only if it may, and not long.  Returns whether the manager has nothing in its hands. */

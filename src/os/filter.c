@@ -7,10 +7,8 @@
 
 #include <linux/seccomp.h>
 #include <stdatomic.h>
-#include <sys/auxv.h>
 #include <sys/prctl.h>
 
-#include "base/bits.h"
 #include "os/os.h"
 
 /* FILTER_COMING is counted: of those that are being installed right now. */
@@ -20,17 +18,10 @@ static _Atomic uint32_t filters;
 static _Atomic bool luxuries_allowed = true; /* by the options */
 static _Atomic uint32_t inside;              /* threads in the middle of calls a filter might forbid */
 
-size_t os_page_bytes = OS_PAGE_BYTES_MIN;
-
-void os_init(void)
+void os_filter_init(void)
 {
-    size_t page = getauxval(AT_PAGESZ);
-    if (is_power_of_two(page))
-        os_page_bytes = page;
-    os_vdso_init();
     if (sys_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != SECCOMP_MODE_DISABLED)
         atomic_fetch_or(&filters, FILTER_INHERITED);
-    os_note_standard_error();
 }
 
 bool os_is_filtered(void)

@@ -16,6 +16,9 @@ enum need {
 
 long sys_call_if(enum need need, long number, long a, long b, long c, long d, long e, long f);
 
+/* Asks whether a filter was inherited.  A part of os_init. */
+void os_filter_init(void);
+
 /* Around several calls.  False: none may be made, and there is nothing to end. */
 bool need_begins(enum need need);
 void need_ends(void);

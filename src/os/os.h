@@ -24,7 +24,6 @@ static inline size_t os_huge_page_bytes(void)
 /* Learns the page size, where the vDSO's functions are, what standard error is, and whether a seccomp filter is in force.
  * Idempotent. */
 void os_init(void);
-void os_vdso_init(void); /* its second part */
 
 /* ---- system calls by need (docs/security.md) ---- */
 
@@ -134,10 +133,10 @@ void os_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeo
 /* For a word the kernel clears when a thread ends. */
 void os_futex_wait_shared(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 void os_futex_wake_all_shared(_Atomic uint32_t *word);
-/* Sleeps while neither word changes, the second one cleared by the kernel; for at most `timeout_ns` from now.  False if
+/* Sleeps while neither word changes, the second one cleared by the kernel; until `end_ns` of os_now_ns at most.  False if
  * the system cannot. */
 bool os_futex_wait_either(_Atomic uint32_t *word, uint32_t expected, _Atomic uint32_t *cleared, uint32_t until,
-                          uint64_t timeout_ns);
+                          uint64_t end_ns);
 
 /* ---- threads and cpus ---- */
 

@@ -13,6 +13,7 @@
 #include "os/filter.h"
 #include "os/line.h"
 #include "os/os.h"
+#include "os/vdso.h"
 #include "os/syscall.h"
 
 #if defined(__x86_64__)

@@ -14,13 +14,9 @@
 #include "rcs/restart.h"
 #include "rcs/test_cids.h"
 
-struct heap *heap_of_cid[SLOT_MAX + 1];
 unsigned slot_count, slot_nobody;
 enum sync_mode sync_mode = sync_cpu;
 enum rcs_verdict rcs_verdict = rcs_not_asked;
-struct hot hot;
-
-uint64_t rcs_restarts;
 
 static unsigned thread_heaps; /* in thread mode */
 

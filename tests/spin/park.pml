@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Starting, waking and parking the manager, forbidding it for good, and fork: src/manager/lifecycle.c, loop.c and bell.c,
- * src/heap/pass.c.
+ * Starting, waking and parking the manager, forbidding it for good, and fork: src/manager/state.c, start.c, loop.c, park.c
+ * and bell.c, src/heap/pass.c.
  *
  * The manager is a thread that works in passes and takes a heap's lock for it; between two passes it sleeps on a counter,
  * the bell, which whoever wants something increments before he wakes it. When it is told to stop it ends, and the kernel

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "heap/large.h"
+#include "heap/mapping_table.h"
 #include "heap/span.h"
 #include "inspect.h"
 #include "options/options.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The pop and the push of a block for aarch64; hot_x86_64.S explains them.  `owner` is loaded with acquire before
+ * The pop and the push of a block for aarch64; sections_x86_64.h and hot_x86_64.S explain them.  `owner` is loaded with acquire before
  * `word`: a superblock that just became this heap's must be seen with the list its last owner left.
  */
 #if defined(__aarch64__)

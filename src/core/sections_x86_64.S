@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The sections of malloc and free as functions, for the slow paths: one try each.
+ */
+#if defined(__x86_64__)
+#include "core/sections_x86_64.h"
+
+	.text
+
+/* void *hot_pop(class): one try; NULL if the list is empty or damaged or the section was interrupted. */
+FUNCTION hot_pop
+	POP	pop, .Lpop_nothing, .Lpop_nothing
+	ret
+.Lpop_nothing:
+	xorl	%eax, %eax
+	ret
+	SECTION_ABORT pop, .Lpop_nothing
+END_FUNCTION hot_pop
+
+.macro MARK_AS_OWNER
+	movl	SUPERBLOCK_OWNER(%rax), %ecx
+	andl	$OWNER_LONG, %ecx
+	orq	%rcx, %rsi
+.endm
+
+/* enum hot_pushed hot_push(block, superblock): one try; the caller knows that it is a block. */
+FUNCTION hot_push
+	movq	%rsi, %rax
+	PUSH	push, .Lpush_foreign, .Lpush_double, .Lpush_notify, mark=MARK_AS_OWNER
+	xorl	%eax, %eax				/* hot_pushed */
+	ret
+.Lpush_notify:
+	movl	$1, %eax				/* hot_pushed_notify */
+	ret
+.Lpush_foreign:
+	movl	$2, %eax				/* hot_foreign */
+	ret
+.Lpush_double:
+	movl	$3, %eax				/* hot_double */
+	ret
+	SECTION_ABORT push, .Lpush_aborted
+.Lpush_aborted:
+	movl	$4, %eax				/* hot_aborted */
+	ret
+END_FUNCTION hot_push
+
+/* uint64_t hot_send(block): one try; the chain as it is now, or SEND_REFUSED or SEND_DOUBLE. */
+FUNCTION hot_send
+	SEND	hot_send, .Lsend_refused, .Lsend_double
+	movq	%r9, %rax
+	ret
+.Lsend_refused:
+	xorl	%eax, %eax
+	ret
+.Lsend_double:
+	movl	$1, %eax
+	ret
+	SECTION_ABORT hot_send, .Lsend_refused
+END_FUNCTION hot_send
+#endif
+
+	.section .note.GNU-stack, "", %progbits

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The three sections of malloc and free, as macros: the fast paths (hot_x86_64.S) have them in line, the slow paths call
+ * them as functions (sections_x86_64.S).
+ */
+#include "heap/layout.h"
+#include "rcs/section_x86_64.h"
+
+/* Pops a block of class %rdi into %rax; goes to `empty` or `damaged` with %rdi intact.  Uses rdx rsi r8; leaves the
+ * link in %rcx. */
+.macro POP name, empty, damaged
+	SECTION_BEGIN \name, %rax, %rdx
+	movq	hot + HOT_CID(%rip), %rax
+	movl	%fs:(%rax), %eax
+	leaq	heap_of_cid(%rip), %rcx
+	movq	(%rcx, %rax, 8), %rcx
+	movq	HEAP_ACTIVE(%rcx, %rdi, 8), %rsi
+	movq	SUPERBLOCK_WORD(%rsi), %rax
+	shrq	$16, %rax
+	jz	\empty
+	movq	(%rax), %rcx
+	leal	1(%rcx), %r8d
+	cmpw	SUPERBLOCK_WORD(%rsi), %r8w
+	jne	\damaged
+	movq	%rcx, SUPERBLOCK_WORD(%rsi)
+	SECTION_COMMITTED \name
+.endm
+
+/* Pushes block %rdi to the superblock %rax.  Uses rcx rdx rsi r8 r9 r10; leaves the new word in %r9. */
+.macro PUSH name, foreign, double, notify, is_block=, mark=
+	SECTION_BEGIN \name, %rcx, %rdx
+	movq	hot + HOT_CID(%rip), %rcx
+	movl	%fs:(%rcx), %ecx
+	leaq	heap_of_cid(%rip), %rsi
+	movq	(%rsi, %rcx, 8), %rsi
+	\mark
+	cmpq	%rsi, SUPERBLOCK_OWNER(%rax)
+	jne	\foreign
+	\is_block
+	movq	SUPERBLOCK_WORD(%rax), %r8
+	leaq	1(%r8), %r10
+	imulq	$1 << 16, %rdi, %r9
+	movw	%r10w, %r9w
+	cmpq	%r10, %r9				/* the top block already? */
+	je	\double
+	movzwl	SUPERBLOCK_NOTIFY_AT(%rax), %ecx
+	movq	%r8, (%rdi)
+	movq	%r9, SUPERBLOCK_WORD(%rax)
+	SECTION_COMMITTED \name
+	cmpw	%cx, %r9w
+	je	\notify
+.endm
+
+/* Puts block %rdi into the outbox of the running cid's heap, on the chain of its slice (heap/outbox.h); goes to `refused`
+ * if there is no outbox or another slice's chain in its place.  Uses rcx rdx rsi r8 r11; leaves the number of the chain
+ * in %r10, the new chain in %r9. */
+.macro SEND name, refused, double
+	movq	%rdi, %r10
+	shrq	$SLICE_SHIFT, %r10
+	movq	%r10, %r11
+	andl	$(OUTBOX_CHAINS - 1), %r10d
+	SECTION_BEGIN \name, %rcx, %rdx
+	movq	hot + HOT_CID(%rip), %rcx
+	movl	%fs:(%rcx), %ecx
+	leaq	heap_of_cid(%rip), %rsi
+	movq	(%rsi, %rcx, 8), %rsi
+	movq	HEAP_OUTBOX(%rsi), %rsi
+	testq	%rsi, %rsi
+	jz	\refused
+	movq	(%rsi, %r10, 8), %r8
+	movq	%r8, %rcx
+	shrq	$(SLICE_SHIFT + 16), %rcx		/* a word is an address << 16 */
+	jz	1f
+	cmpq	%rcx, %r11
+	jne	\refused
+1:	leaq	1(%r8), %rcx
+	imulq	$1 << 16, %rdi, %r9
+	movw	%cx, %r9w
+	cmpq	%rcx, %r9				/* the top block already? */
+	je	\double
+	movq	%r8, (%rdi)
+	movq	%r9, (%rsi, %r10, 8)
+	SECTION_COMMITTED \name
+.endm

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/arena.h"
+#include "heap/reserve.h"
+
+void span_count_taken(uint32_t first, size_t slices)
+{
+    span_count.in_use_bytes += slices << SLICE_SHIFT;
+    span_count.dirty_bytes -= slices_with(first, slices, FLAG_DIRTY) << SLICE_SHIFT;
+    reserve_count_taken(first, slices);
+}
+
+size_t span_in_use_bytes(void)
+{
+    return span_count.in_use_bytes;
+}
+
+size_t span_dirty_bytes(void)
+{
+    return span_count.dirty_bytes;
+}
+
+static _Atomic size_t purged_bytes;
+
+void span_note_purged(size_t bytes)
+{
+    atomic_fetch_add_explicit(&purged_bytes, bytes, memory_order_relaxed);
+}
+
+size_t span_purged_bytes(void)
+{
+    return atomic_load_explicit(&purged_bytes, memory_order_relaxed);
+}
+
+struct span_returned span_forget_pages(uint32_t first, size_t slices)
+{
+    struct span_returned r = {slices_with(first, slices, FLAG_DIRTY) << SLICE_SHIFT,
+                              slices_with(first, slices, FLAG_WARM) << SLICE_SHIFT};
+    for (struct superblock *s = descriptor_of_slice(first), *end = s + slices; s < end; s++)
+        s->flags &= (uint8_t)~(FLAGS_RESIDENT | FLAG_AGED);
+    return r;
+}
+
+void span_count_returned(struct span_returned r)
+{
+    span_count.dirty_bytes -= r.dirty_bytes;
+    reserve_count_wasted(r.warm_bytes);
+    span_note_purged(r.dirty_bytes + r.warm_bytes);
+}
+
+void span_note_returned(uint32_t first, size_t slices)
+{
+    span_count_returned(span_forget_pages(first, slices));
+}

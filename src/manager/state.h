@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The manager's state as its own files see it: what start.c, loop.c and park.c change it by.
+ */
+#ifndef SUTLER_MANAGER_STATE_H
+#define SUTLER_MANAGER_STATE_H
+
+#include "manager/manager.h"
+
+static inline enum manager_state manager_state_in(uint32_t word)
+{
+    return (enum manager_state)(word & MANAGER_STATE_MASK);
+}
+
+/* From one state to another, unless something else was said meanwhile. */
+bool manager_change(enum manager_state from, enum manager_state to);
+
+/* From absent to busy, a new generation; false if it was not absent.  And back, for everybody who waits for that. */
+bool manager_begin(void);
+void manager_end(void);
+
+/* Sets the flag that makes it stop after the piece of work it is in, and wakes it. */
+void manager_ask_to_stop(void);
+
+/* The one way to keep it away for a time (a park that has ended, a fork, a refused clone, a lost quota): it is asked to
+ * stop, and none is started for so long from now on. */
+void manager_stay_away(uint64_t for_ns);
+
+/* By the manager: its cpu time so far. */
+void manager_note_cpu_us(uint64_t us);
+
+#endif
