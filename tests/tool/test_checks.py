@@ -44,7 +44,8 @@ def test_layers_may_look_down(source) -> None:
             "base/uses_leaf.c": '#include "stats/s.h"\n',
         }
     )
-    assert check_layers.violations(root) == ([], 6)
+    graph = check_layers.includes(root)
+    assert len(graph) == 6 and check_layers.upward(graph) == []
 
 
 @pytest.mark.parametrize(
@@ -58,18 +59,53 @@ def test_layers_may_look_down(source) -> None:
     ],
 )
 def test_looking_up_is_found(source, where: str, what: str) -> None:
-    found, _ = check_layers.violations(source({what: "", where: f'\n#include "{what}"\n'}))
+    found = check_layers.upward(check_layers.includes(source({what: "", where: f'\n#include "{what}"\n'})))
     assert len(found) == 1 and found[0].startswith(f"{where}:2:")
 
 
 def test_an_unknown_layer_is_found(source) -> None:
-    found, _ = check_layers.violations(source({"surprise/a.c": ""}))
-    assert "not a layer" in found[0]
+    assert "not a layer" in check_layers.upward(check_layers.includes(source({"surprise/a.c": ""})))[0]
 
 
 def test_relative_includes_are_followed(source) -> None:
-    found, _ = check_layers.violations(source({"entry/e.h": "", "os/a.c": '#include "../entry/e.h"\n'}))
-    assert len(found) == 1
+    root = source({"entry/e.h": "", "os/a.c": '#include "../entry/e.h"\n'})
+    assert len(check_layers.upward(check_layers.includes(root))) == 1
+
+
+def test_a_ring_of_includes_is_found(source) -> None:
+    root = source({"heap/a.h": '#include "b.h"\n', "heap/b.h": '#include "c.h"\n', "heap/c.h": '#include "a.h"\n'})
+    _, found = check_layers.levels(check_layers.includes(root))
+    assert found == ["a cycle: heap/a.h -> heap/b.h -> heap/c.h -> heap/a.h"]
+
+
+def compiled(root: Path) -> dict:
+    for path in root.rglob("*.c"):
+        subprocess.run(["cc", "-c", str(path), "-o", f"{path}.o"], check=True)
+    return check_layers.symbols(root, [root])
+
+
+def test_symbols_that_are_not_in_any_include_are_found(source) -> None:
+    graph = compiled(
+        source({"os/low.c": "void high(void); void low(void) { high(); }", "core/high.c": "void high(void) {}"})
+    )
+    assert check_layers.upward(graph) == ["os/low.c:high: os must not use core (core/high.c)"]
+
+
+def test_a_ring_of_symbols_is_found_and_a_chain_has_levels(source) -> None:
+    graph = compiled(
+        source(
+            {
+                "heap/a.c": "void b(void); void a(void) { b(); }",
+                "heap/b.c": "void c(void); void b(void) { c(); }",
+                "heap/c.c": "void c(void) {}",
+            }
+        )
+    )
+    level, found = check_layers.levels(graph)
+    assert found == [] and [level[f"heap/{x}.c"] for x in "abc"] == [2, 1, 0]
+    graph["heap/c.c"]["heap/a.c"] = ["a"]
+    assert len(check_layers.levels(graph)[1]) == 1
+    assert check_layers.picture(graph).count("<rect x=") == 3
 
 
 CTEST = """<testsuite>
