@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The pages say what the tables in the source say, and their links lead somewhere."""
+"""The pages agree with the tables in the source and with each other; the links, files and commands in them exist."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ def results_of_readme() -> list[tuple[str, str]]:
 def test_results_stand_in_benchmarks(figure: str, commit: str) -> None:
     """Each figure of the README is a mean of a table of that commit."""
     tables = re.findall(r"<!-- table .*?<!-- end -->", (ROOT / "docs/benchmarks.md").read_text(), re.S)
-    means = [line for table in tables if f"commit {commit};" in table for line in table.splitlines() if "geometric mean |" in line]
+    lines = [line for table in tables if f"commit {commit};" in table for line in table.splitlines()]
+    means = [line for line in lines if line.startswith("| geometric mean")]
     assert any(re.search(rf"\| \**{re.escape(figure)} \(", line) for line in means)
 
 
@@ -99,8 +100,9 @@ WRITTEN_ABOUT = [page for page in PAGES if "decisions" not in page.parts and pag
 def test_files_named_exist(page: Path) -> None:
     named = {name.strip("`") for name in SOURCE.findall(page.read_text()) if "NAME" not in name}
     folders = [ROOT / name for name in ("src", "include", "tests", "bench", "engines", "tools")]
-    missing = [name for name in named if not any(ROOT.glob(name)) and not any(any(f.glob(f"**/{name}")) for f in folders)]
-    assert not missing
+    assert not [
+        name for name in named if not any(ROOT.glob(name)) and not any(any(f.glob(f"**/{name}")) for f in folders)
+    ]
 
 
 def steps_of_design() -> list[tuple[str, str]]:
@@ -115,3 +117,21 @@ def test_each_step_is_where_the_design_says(name: str, file: str) -> None:
     source = (ROOT / "src" / file).read_text()
     definition = rf"^(?:[A-Za-z].*\b{name}\(.*[^;]|(?:FUNCTION|MALLOC) {name}\b.*)$"
     assert re.search(definition, source, re.M)
+
+
+VERBS = set(re.findall(r"^ +\./sutler (\w+)", (ROOT / "sutler").read_text(), re.M))
+COMMANDS = re.compile(r"(?:^ {4}|`|run: )\./sutler ([a-z]+)", re.M)
+
+
+WORKFLOW = ROOT / ".github/workflows/ci.yml"
+
+
+@pytest.mark.parametrize("page", [*WRITTEN_ABOUT, WORKFLOW], ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_named_exist(page: Path) -> None:
+    assert set(COMMANDS.findall(page.read_text())) <= VERBS
+
+
+def test_forge_runs_what_a_person_runs() -> None:
+    commands = re.findall(r"run: (\S+(?: test --full)?)", WORKFLOW.read_text())
+    assert commands == [".ci/run", "./sutler test --full"]
+    assert (ROOT / ".ci/run").stat().st_mode & 0o111
