@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The pages say what the tables in the source say, and their links lead somewhere."""
+"""The pages agree with the tables in the source and with each other; the links, files and commands in them exist."""
 
 from __future__ import annotations
 
@@ -70,3 +70,68 @@ def test_links_lead_somewhere(page: Path) -> None:
         there = page.parent / target if target else page
         assert there.exists(), target
         assert not anchor or anchor in anchors(there), f"{target}#{anchor}"
+
+
+def test_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) < 120
+
+
+def results_of_readme() -> list[tuple[str, str]]:
+    """The figures of the README's table, each with the commit of its row."""
+    section = (ROOT / "README.md").read_text().split("\n## Results")[1].split("\n## ")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("| ")]
+    return [(cell.strip("*"), row[-1]) for row in rows[1:] for cell in row[1:-1] if cell != "-"]
+
+
+@pytest.mark.parametrize("figure, commit", results_of_readme())
+def test_results_stand_in_benchmarks(figure: str, commit: str) -> None:
+    """Each figure of the README is a mean of a table of that commit."""
+    tables = re.findall(r"<!-- table .*?<!-- end -->", (ROOT / "docs/benchmarks.md").read_text(), re.S)
+    lines = [line for table in tables if f"commit {commit};" in table for line in table.splitlines()]
+    means = [line for line in lines if line.startswith("| geometric mean")]
+    assert any(re.search(rf"\| \**{re.escape(figure)} \(", line) for line in means)
+
+
+SOURCE = re.compile(r"`(?:[\w-]+/)*[\w*-]+\.(?:c|h|S|def|py|pml|toml)\b(?=[`:])")
+WRITTEN_ABOUT = [page for page in PAGES if "decisions" not in page.parts and page.name != "CHANGELOG.md"]
+
+
+@pytest.mark.parametrize("page", WRITTEN_ABOUT, ids=[str(page.relative_to(ROOT)) for page in WRITTEN_ABOUT])
+def test_files_named_exist(page: Path) -> None:
+    named = {name.strip("`") for name in SOURCE.findall(page.read_text()) if "NAME" not in name}
+    folders = [ROOT / name for name in ("src", "include", "tests", "bench", "engines", "tools")]
+    assert not [
+        name for name in named if not any(ROOT.glob(name)) and not any(any(f.glob(f"**/{name}")) for f in folders)
+    ]
+
+
+def steps_of_design() -> list[tuple[str, str]]:
+    """The functions of the page's walks through malloc, free and purge, and the file each is said to be in."""
+    section = (ROOT / "docs/design.md").read_text().split("\n### The same, function by function")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| \d+ \| (.*?) \| `(.*?)` \|$", section, re.M)
+    return [(name, file) for names, file in rows for name in re.findall(r"`(\w+)`", names)]
+
+
+@pytest.mark.parametrize("name, file", steps_of_design())
+def test_each_step_is_where_the_design_says(name: str, file: str) -> None:
+    source = (ROOT / "src" / file).read_text()
+    definition = rf"^(?:[A-Za-z].*\b{name}\(.*[^;]|(?:FUNCTION|MALLOC) {name}\b.*)$"
+    assert re.search(definition, source, re.M)
+
+
+VERBS = set(re.findall(r"^ +\./sutler (\w+)", (ROOT / "sutler").read_text(), re.M))
+COMMANDS = re.compile(r"(?:^ {4}|`|run: )\./sutler ([a-z]+)", re.M)
+
+
+WORKFLOW = ROOT / ".github/workflows/ci.yml"
+
+
+@pytest.mark.parametrize("page", [*WRITTEN_ABOUT, WORKFLOW], ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_named_exist(page: Path) -> None:
+    assert set(COMMANDS.findall(page.read_text())) <= VERBS
+
+
+def test_forge_runs_what_a_person_runs() -> None:
+    commands = re.findall(r"run: (\S+(?: test --full)?)", WORKFLOW.read_text())
+    assert commands == [".ci/run", "./sutler test --full"]
+    assert (ROOT / ".ci/run").stat().st_mode & 0o111
