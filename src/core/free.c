@@ -11,6 +11,7 @@
 #include "heap/emergency.h"
 #include "heap/large.h"
 #include "heap/outbox.h"
+#include "heap/remote.h"
 #include "manager/notice.h"
 
 #define TRIES_MAX 4

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/outbox.h"
+#include "heap/remote.h"
 
 /* Heaps whose outboxes are closed at once: one fence for all of them. */
 #define CLOSED_MAX 64u

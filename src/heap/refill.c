@@ -10,6 +10,7 @@
 #include "heap/demand.h"
 #include "heap/heap.h"
 #include "heap/outbox.h"
+#include "heap/remote.h"
 #include "heap/span.h"
 
 #define DENSE_BYTES_MAX 8192u

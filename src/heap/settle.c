@@ -19,6 +19,7 @@
  */
 #include "heap/heap.h"
 #include "heap/lend.h"
+#include "heap/remote.h"
 #include "options/options.h"
 
 #define SURPLUS_FLOOR 4u

@@ -337,25 +337,6 @@ void superblock_discount_carving(struct superblock *s, struct carving carving);
 /* Counts the carved blocks anew: the carving above is two stores. */
 void superblock_recount(struct superblock *s);
 
-/* Prepends the blocks of `chain` to the list `word`; the links are rewritten, so a join can be repeated with another
- * word.  Returns the new word, or 0 if the chain is damaged. */
-uint64_t superblock_join(const struct superblock *s, uint64_t chain, uint64_t word);
-
-/* Adds a block to x_remote. */
-enum remote_pushed {
-    remote_pushed,
-    remote_pushed_armed, /* that consumed ARMED: the caller must post the superblock */
-    remote_double,       /* it is the top block already; nothing was done */
-    remote_damaged,      /* somebody wrote to a block of the chain; nothing was done */
-};
-enum remote_pushed remote_push(struct superblock *s, void *block);
-/* Adds a chain, linked from an empty word. */
-enum remote_pushed remote_push_chain(struct superblock *s, uint64_t chain);
-/* Takes all of x_remote and leaves it empty, armed or not. */
-uint64_t remote_take(struct superblock *s, bool armed);
-/* Puts a taken chain back, unarmed: the caller posts the superblock. */
-void remote_return(struct superblock *s, uint64_t chain);
-
 /* What is wrong with a list, or NULL: blocks in range, on block starts, no duplicate, as many as the count says. */
 const char *superblock_check_list(const struct superblock *s, uint64_t word);
 

@@ -3,6 +3,7 @@
  * What a slow path does is bounded whatever there is: it settles so much of a mailbox, looks at so many nearly full
  * superblocks, and goes on there the next time; and it waits for no class's lock but its own.
  */
+#include "heap/remote.h"
 #include "inspect.h"
 #include "unit.h"
 

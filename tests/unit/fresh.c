@@ -4,6 +4,7 @@
  * Whatever memory was before, dirty, purged or in part of either, what calloc returns is zero.
  */
 #include "heap/purge.h"
+#include "heap/remote.h"
 #include "heap/span.h"
 #include "inspect.h"
 #include "os/os.h"

@@ -5,6 +5,7 @@
  * at a time it must be in the right group after every single free; and whatever malloc and free do to a heap, retiring
  * and activating superblocks as they go, the lists must tell the truth at any moment.
  */
+#include "heap/remote.h"
 #include "inspect.h"
 #include "unit.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "inspect.h"
 
+#include "heap/remote.h"
 #include "heap/span.h"
 #include "os/os.h"
 #include "unit.h"

@@ -7,6 +7,7 @@
 
 #include "heap/arena.h"
 #include "heap/meta.h"
+#include "heap/remote.h"
 #include "heap/span.h"
 #include "inspect.h"
 #include "unit.h"

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "heap/remote.h"
 #include "heap/span.h"
 #include "inspect.h"
 #include "unit.h"

@@ -17,6 +17,7 @@
 #include "heap/arena.h"
 #include "heap/large.h"
 #include "heap/mapping.h"
+#include "heap/remote.h"
 #include "heap/span.h"
 #include "inspect.h"
 #include "os/os.h"

@@ -8,6 +8,7 @@
 #include "heap/outbox.h"
 #include "heap/pass.h"
 #include "heap/purge.h"
+#include "heap/remote.h"
 #include "inspect.h"
 #include "unit.h"
 

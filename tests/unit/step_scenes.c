@@ -5,6 +5,7 @@
 #include "step_blocks.h"
 
 #include "heap/purge.h"
+#include "heap/remote.h"
 #include "heap/span.h"
 #include "inspect.h"
 #include "step.h"

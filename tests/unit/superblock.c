@@ -3,6 +3,7 @@
  * One superblock at a time, exclusive and without a heap: every class is carved until nothing is left, its lists are
  * damaged in every way the check knows, and lists are joined.
  */
+#include "heap/remote.h"
 #include "inspect.h"
 #include "unit.h"
 

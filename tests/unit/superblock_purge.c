@@ -4,6 +4,7 @@
  * is in use, and what it must contain.  The two promises: a purge never touches what is in use, not even where a live
  * block reaches into a unit by one byte; and what it gives back reads as zeros.
  */
+#include "heap/remote.h"
 #include "inspect.h"
 #include "os/os.h"
 #include "unit.h"
