@@ -35,7 +35,7 @@ struct heap {
     uint32_t opened;            /* of what was taken from the mailbox, the first not settled yet, likewise */
     _Atomic uint32_t x_slot;    /* its index in heap_of_cid, or SLOT_NONE; written under the binding lock */
     uint32_t number;
-    uint32_t steal_at, sweep_at; /* takeover.c: the numbers of the heaps it looked at last */
+    uint16_t steal_at, sweep_at; /* takeover.c: the numbers of the heaps it looked at last */
     uint32_t outbox_look;       /* in a pass: what the outbox looked like at the last look */
     uint64_t refills;
     uint64_t remote_frees;      /* blocks of other heaps freed from this heap's slot; racy, a statistic and a pace */

@@ -121,11 +121,11 @@ static bool has_superblock(const struct heap *h, unsigned c)
 
 /* The first of the next LOOKS_MAX heaps after *at that `has` it, is quiet, and whose lock is free: taken now.  NULL if
  * none of them will do. */
-static struct heap *lock_quiet(const struct heap *h, uint32_t *at, bool (*has)(const struct heap *, unsigned), unsigned c)
+static struct heap *lock_quiet(const struct heap *h, uint16_t *at, bool (*has)(const struct heap *, unsigned), unsigned c)
 {
     unsigned total = atomic_load_explicit(&heap_total, memory_order_acquire);
     for (unsigned i = 0; i < LOOKS_MAX && i < total; i++) {
-        *at = *at + 1 < total ? *at + 1 : 0;
+        *at = (uint16_t)(*at + 1u < total ? *at + 1u : 0);
         struct heap *other = heap_list[*at];
         TALLY(looks);
         if (other != h && has(other, c) && is_quiet(other) && lock_try(&other->lock))

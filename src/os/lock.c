@@ -4,6 +4,8 @@
 static _Atomic uint64_t waits, wait_ns;
 static const void *_Atomic background;
 
+static bool quick_releases;
+
 void background_thread_set(const void *thread_pointer)
 {
     atomic_store(&background, thread_pointer);
@@ -27,10 +29,47 @@ struct wait_counts wait_counts(void)
     return (struct wait_counts){atomic_load(&waits), atomic_load(&wait_ns)};
 }
 
+void lock_allow_quick_release(void)
+{
+    os_fence_register();
+    quick_releases = true;
+}
+
+/* What is released quickly is held for nanoseconds, as long as its holder runs: to sleep takes a thousand times longer. */
+static bool take_soon(struct lock *lock)
+{
+    const int looks = 16;
+    for (int i = 0; quick_releases && i < looks; i++) {
+        cpu_relax();
+        if (!lock_is_held(lock) && lock_try(lock))
+            return true;
+    }
+    return false;
+}
+
+/* `waited` is set before each attempt, also before the one that takes the lock: others may be asleep, and whoever
+ * releases it clears it for one of them. */
 NOINLINE void lock_wait_slow(struct lock *lock)
 {
+    const uint64_t moment_ns = 1000000;
+    if (take_soon(lock))
+        return;
     uint64_t since_ns = os_now_ns();
-    while (atomic_exchange_explicit(&lock->state, 2, memory_order_acquire) != 0)
-        os_futex_wait(&lock->state, 2);
+    for (;;) {
+        atomic_store(&lock->waited, 1);
+        bool is_seen = !quick_releases || os_fence();
+        if (atomic_exchange(&lock->held, 1) == 0)
+            break;
+        if (is_seen)
+            os_futex_wait(&lock->waited, 1);
+        else
+            os_futex_wait_for(&lock->waited, 1, moment_ns);
+    }
     wait_count(since_ns);
+}
+
+NOINLINE void lock_wake_slow(struct lock *lock)
+{
+    atomic_store(&lock->waited, 0);
+    os_futex_wake_one(&lock->waited);
 }

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The one lock: a futex word, 0 free, 1 held, 2 held and somebody may wait.  Never spins: with as many threads as cpus
- * the holder is often the very thread a spinner keeps off its cpu.
+ * The one lock.  `held` is taken by a compare-and-swap.  Who finds it held says so in `waited` and sleeps on that word until
+ * somebody who released the lock has seen and cleared it.  With as many threads as cpus the holder is often the very
+ * thread a spinner keeps off its cpu, so nobody spins, but for a moment where locks are released quickly.
+ *
+ * Released by an exchange; or quickly, by a plain store and a look at `waited`.  No atomic instruction keeps these two in
+ * order: a look that comes early, while the store is still on its way, misses who begins to wait just then.  So where
+ * locks may be released quickly who waits has every running thread pass a barrier (membarrier) after he has said so and
+ * before he looks at `held` once more: then either he sees it free, or the look sees him.  Where the system has no such
+ * barrier he looks again after a moment.
  */
 #ifndef SUTLER_OS_LOCK_H
 #define SUTLER_OS_LOCK_H
@@ -12,12 +19,16 @@
 #include "os/os.h"
 
 struct lock {
-    _Atomic uint32_t state;
+    _Atomic uint32_t held, waited;
 };
 
 #define LOCK_FREE {0}
 
+/* From here on locks may be released quickly.  Called before there is one that is. */
+void lock_allow_quick_release(void);
+
 void lock_wait_slow(struct lock *lock);
+void lock_wake_slow(struct lock *lock);
 
 /* How often, and how long, threads of the program have waited: for a lock, or by counting it themselves. */
 struct wait_counts {
@@ -33,7 +44,7 @@ static inline bool lock_try(struct lock *lock)
 {
     uint32_t expected = 0;
     TALLY(locks);
-    return atomic_compare_exchange_strong_explicit(&lock->state, &expected, 1, memory_order_acquire,
+    return atomic_compare_exchange_strong_explicit(&lock->held, &expected, 1, memory_order_acquire,
                                                    memory_order_relaxed);
 }
 
@@ -45,24 +56,35 @@ static inline void lock_take(struct lock *lock)
 
 static inline void lock_release(struct lock *lock)
 {
-    if (unlikely(atomic_exchange_explicit(&lock->state, 0, memory_order_release) == 2))
-        os_futex_wake_one(&lock->state);
+    atomic_exchange(&lock->held, 0);
+    if (unlikely(atomic_load(&lock->waited) != 0))
+        lock_wake_slow(lock);
+}
+
+/* The same without an atomic instruction, for what is done at every call. */
+static inline void lock_release_quickly(struct lock *lock)
+{
+    atomic_store_explicit(&lock->held, 0, memory_order_release);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (unlikely(atomic_load_explicit(&lock->waited, memory_order_relaxed) != 0))
+        lock_wake_slow(lock);
 }
 
 static inline bool lock_is_held(const struct lock *lock)
 {
-    return atomic_load_explicit(&lock->state, memory_order_relaxed) != 0;
+    return atomic_load_explicit(&lock->held, memory_order_relaxed) != 0;
 }
 
 static inline bool lock_is_contended(const struct lock *lock)
 {
-    return atomic_load_explicit(&lock->state, memory_order_relaxed) == 2;
+    return lock_is_held(lock) && atomic_load_explicit(&lock->waited, memory_order_relaxed) != 0;
 }
 
 /* In a child that has only one thread: whoever held it is not there. */
 static inline void lock_reset(struct lock *lock)
 {
-    atomic_store_explicit(&lock->state, 0, memory_order_relaxed);
+    atomic_store_explicit(&lock->held, 0, memory_order_relaxed);
+    atomic_store_explicit(&lock->waited, 0, memory_order_relaxed);
 }
 
 #endif

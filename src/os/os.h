@@ -199,6 +199,9 @@ void os_restore_signals(uint64_t signals);
 bool os_has_rseq_fence(void);
 bool os_rseq_fence_register(void);
 bool os_rseq_fence(void);
+/* The same for a barrier that orders the memory accesses of every thread of this process that is running. */
+bool os_fence_register(void);
+bool os_fence(void);
 
 /* ---- aarch64 only (aarch64.c) ---- */
 

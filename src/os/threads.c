@@ -245,6 +245,16 @@ bool os_rseq_fence(void)
     return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ);
 }
 
+bool os_fence_register(void)
+{
+    return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+}
+
+bool os_fence(void)
+{
+    return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+}
+
 /* libc makes its stack canary and its pointer guard of the same sixteen bytes: they must not be told from the answer. */
 uint32_t os_random(void)
 {
