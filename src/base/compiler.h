@@ -22,7 +22,9 @@
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Initial-exec: one %fs-relative access, and no call into the loader that could allocate. */
-#define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
+#define THREAD_LOCAL static THREAD_SHARED
+/* The same for a variable that several files read. */
+#define THREAD_SHARED __thread __attribute__((tls_model("initial-exec")))
 
 /* In a loop that waits for another processor, for a few nanoseconds. */
 static inline void cpu_relax(void)

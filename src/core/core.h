@@ -54,7 +54,7 @@ void slow_leave(void);
 /* The same, and the manager hears of it. */
 void slow_leave_and_notice(void);
 /* True between the two. */
-bool slow_is_inside(void);
+extern THREAD_SHARED bool in_slow_path;
 
 /* Whether calls take the fast paths, in rcs mode.  To open them the span lock is held, if there are other threads. */
 void fast_paths_open(void);
@@ -93,9 +93,7 @@ static inline size_t block_bytes_quick(const void *p)
     const struct superblock *s = superblock_at(p);
     if (unlikely(s == NULL))
         return 0;
-    bool is_first_slice = s == descriptor_of(p);
-    bool is_start = is_first_slice ? superblock_starts_block(s, p) : superblock_is_block_start(s, p);
-    return likely(is_start && superblock_is_carved_to(s, p)) ? s->block_bytes : 0;
+    return superblock_is_block_quick(s, descriptor_of(p), p) ? s->block_bytes : 0;
 }
 
 /* "sutler: FUNCTION(): invalid pointer P (reason)"; aborts unless SUTLER_ON_ERROR=report. */

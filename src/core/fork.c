@@ -24,9 +24,9 @@
 #include "manager/manager.h"
 #include "os/os.h"
 
-/* On a page that reads as zero in a child, where the system can do that. */
-enum { mark_new = 0, mark_known, mark_recovering };
-static _Atomic uint32_t *mark;
+/* From fork_watch on, on a page that reads as zero in a child, where the system can do that. */
+static _Atomic uint32_t unwatched = fork_known;
+_Atomic uint32_t *fork_mark = &unwatched;
 static _Atomic uint8_t recoveries; /* made by this process and its parents */
 
 /* glibc 2.32: 0 if other threads of libc's may exist. */
@@ -49,21 +49,21 @@ static void begin_anew(void)
 /* The child may have started threads by now: one of them does it, the others wait. */
 static COLD void recover(void)
 {
-    uint32_t seen = mark_new;
-    if (atomic_compare_exchange_strong(mark, &seen, mark_recovering)) {
+    uint32_t seen = fork_new;
+    if (atomic_compare_exchange_strong(fork_mark, &seen, fork_recovering)) {
         heap_recover();
         begin_anew();
         atomic_fetch_add(&recoveries, 1);
-        atomic_store(mark, mark_known);
+        atomic_store(fork_mark, fork_known);
         return;
     }
-    while (atomic_load(mark) == mark_recovering)
+    while (atomic_load(fork_mark) == fork_recovering)
         os_yield();
 }
 
 static void prepare(void)
 {
-    manager_rests = manager_fork_prepare(!slow_is_inside());
+    manager_rests = manager_fork_prepare(!in_slow_path);
     recoveries_before = atomic_load(&recoveries);
 }
 
@@ -84,8 +84,8 @@ static void in_child(void)
 {
     if (atomic_load(&recoveries) != recoveries_before)
         return; /* a signal handler came first */
-    bool whole = !slow_is_inside() && is_whole();
-    atomic_store(mark, whole ? mark_known : mark_new);
+    bool whole = !in_slow_path && is_whole();
+    atomic_store(fork_mark, whole ? fork_known : fork_new);
     if (!slow_enter()) /* which recovers; or later, in a handler that had interrupted a slow path */
         return;
     if (whole) {
@@ -102,17 +102,13 @@ void fork_register(void)
 
 bool fork_watch(void)
 {
-    mark = os_map(os_page_bytes);
+    _Atomic uint32_t *mark = os_map(os_page_bytes);
     if (mark == NULL)
         return false;
-    *mark = mark_known;
+    *mark = fork_known;
     os_wipe_on_fork((void *)mark, os_page_bytes); /* where the system cannot, only our handlers tell */
+    fork_mark = mark;
     return true;
-}
-
-bool fork_is_noticed(void)
-{
-    return mark == NULL || atomic_load_explicit(mark, memory_order_acquire) == mark_known;
 }
 
 void fork_notice(void)

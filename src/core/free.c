@@ -4,10 +4,12 @@
  *
  * The fast path handles a block of a superblock of the running cid's heap.  Here comes the rest: what it was
  * interrupted in, blocks of other heaps (pushed to the superblock's remote list, LFMalloc section 3.2.2, with one
- * compare-and-swap; small ones by way of the heap's outbox, heap/outbox.h, many at a time), large blocks, NULL, and every pointer that is none of ours.
+ * compare-and-swap; small ones by way of the heap's outbox, heap/outbox.h, many at a time), large blocks, NULL, and every
+ * pointer that is none of ours.  In the lock modes every call comes here.
  */
 #include "core/core.h"
 #include "core/fork.h"
+#include "core/locked.h"
 #include "heap/emergency.h"
 #include "heap/large.h"
 #include "heap/outbox.h"
@@ -131,37 +133,36 @@ static void free_by_section(struct superblock *s, void *p)
     push_remote(s, p);
 }
 
-/* The lock modes: like Hoard, under the lock of the heap that owns the superblock. */
-static void free_locked(struct superblock *s, void *p)
+/* The lock modes: like Hoard, under the lock of the heap that owns the superblock.  Whoever has that lock, or is taking
+ * the superblock from one heap to another, is not waited for. */
+static inline void free_locked(struct superblock *s, void *p)
 {
-    if (!slow_enter()) {
+    switch (locked_push(p, s)) {
+    case hot_pushed:
+        return;
+    case hot_pushed_notify:
+        free_notify(s);
+        return;
+    case hot_double:
+        free_double(p);
+        return;
+    case hot_foreign:
+    case hot_aborted:
         push_remote(s, p);
         return;
     }
-    struct heap *h;
-    while ((h = superblock_owner(s)) != NULL) {
-        lock_take(&h->lock);
-        if (superblock_owner(s) == h)
-            break;
-        lock_release(&h->lock);
-    }
-    bool twice = false;
-    if (h == NULL) {
-        push_remote(s, p); /* on its way from one heap to another */
-    } else {
-        uint64_t word = s->word;
-        twice = word_block(word) == p;
-        if (!twice) {
-            *link_of(p) = word;
-            s->word = word_pack(p, word_count(word) + 1);
-            if (word_count(s->word) == s->notify_at)
-                heap_settle_posted(h, s);
-        }
-        lock_release(&h->lock);
-    }
-    slow_leave();
-    if (twice)
-        free_double(p);
+}
+
+/* The short way to it, which comes first: but for it, a lock mode has only slow ways. */
+static bool free_in_locked_superblock(void *p)
+{
+    if (!locked_paths_are_open || (uintptr_t)p - hot.window_base >= hot.flat_bytes)
+        return false;
+    struct superblock *d = descriptor_of(p), *s = descriptor_head(d);
+    if (s->kind != slice_superblock || !superblock_is_block_quick(s, d, p))
+        return false;
+    free_locked(s, p);
+    return true;
 }
 
 /* The short way for what the fast path leaves out most often: blocks of other heaps. */
@@ -198,10 +199,9 @@ static void free_large(void *p, struct block block)
         free_double(p);
 }
 
-NOINLINE void free_slow(void *p)
+/* What no quick look tells. */
+static NOINLINE void free_after_search(void *p)
 {
-    if (p == NULL || likely(free_in_superblock(p)) || free_to_keep(p))
-        return;
     struct block block = block_find(p);
     switch (block.kind) {
     case block_superblock:
@@ -225,6 +225,13 @@ NOINLINE void free_slow(void *p)
         report_block("free", p, block);
         return;
     }
+}
+
+NOINLINE void free_slow(void *p)
+{
+    if (free_in_locked_superblock(p) || p == NULL || likely(free_in_superblock(p)) || free_to_keep(p))
+        return;
+    free_after_search(p);
 }
 
 COLD void free_double(void *p)

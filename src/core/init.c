@@ -8,6 +8,7 @@
 
 #include "core/core.h"
 #include "core/fork.h"
+#include "core/locked.h"
 #include "heap/emergency.h"
 #include "manager/bell.h"
 #include "manager/notice.h"
@@ -18,8 +19,8 @@ enum { state_untouched, state_ready, state_failed };
 static _Atomic uint32_t state;
 static struct lock start_lock = LOCK_FREE;
 
-/* Set while the thread is inside a slow path, so that a signal handler's malloc knows not to wait for locks. */
-THREAD_LOCAL bool in_slow_path;
+THREAD_SHARED bool in_slow_path;
+bool locked_paths_are_open;
 
 bool slow_enter(void)
 {
@@ -37,11 +38,6 @@ void slow_leave(void)
 {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     in_slow_path = false;
-}
-
-bool slow_is_inside(void)
-{
-    return in_slow_path;
 }
 
 void slow_leave_and_notice(void)
@@ -89,6 +85,8 @@ static bool start(void)
         return false;
     if (sync_mode == sync_rcs)
         size_class_start();
+    else
+        locked_paths_are_open = true;
     fast_paths_open();
     return true;
 }

@@ -7,13 +7,15 @@
  * with blocks (heap/refill.c), and the pop is tried again.  Sizes above the largest class come through malloc_any: their
  * blocks are spans or mappings (heap/large.c).
  *
- * In the lock modes the fast path is switched off (its limits are zero) and every call comes here.
+ * In the lock modes the fast path is switched off (its limits are zero) and every call comes here, to malloc_any, which
+ * has another one (locked.h).
  */
 #include <errno.h>
 #include <stdint.h>
 
 #include "core/core.h"
 #include "core/fork.h"
+#include "core/locked.h"
 #include "heap/emergency.h"
 #include "heap/large.h"
 #include "heap/pass.h"
@@ -23,20 +25,6 @@
 /* Rounds of refilling and popping before sections are given up on: each fails by chance only if the thread is moved or
  * interrupted within it, or others of its cid take all that was found. */
 #define TRIES_MAX 8
-
-/* Pops under the heap's lock: the lock modes. */
-static void *pop_locked(struct heap *h, unsigned c)
-{
-    struct superblock *s = h->active[c];
-    uint64_t word = s->word;
-    if (word == 0)
-        return NULL;
-    uint64_t link = *link_of(word_block(word));
-    if (unlikely(word_count(link) + 1 != word_count(word)))
-        return NULL;
-    s->word = link;
-    return word_block(word);
-}
 
 /* The heap of where the thread runs, brought along if it was moved; NULL without memory. */
 static struct heap *own_heap(void)
@@ -51,12 +39,12 @@ static void *take_locked(unsigned c)
     if (h == NULL)
         return NULL;
     lock_take(&h->lock);
-    void *block = pop_locked(h, c);
+    void *block = pop_under_lock(h, c);
     lock_release(&h->lock);
     if (likely(block != NULL) || (h = own_heap()) == NULL)
         return block;
     lock_take(&h->lock);
-    while ((block = pop_locked(h, c)) == NULL && heap_refill(h, c) != refill_exhausted)
+    while ((block = pop_under_lock(h, c)) == NULL && heap_refill(h, c) != refill_exhausted)
         ;
     lock_release(&h->lock);
     return block;
@@ -86,6 +74,14 @@ static void *take_by_section(unsigned c)
     void *block = heap_take_exclusive(h, c);
     lock_release(&h->lock);
     return block;
+}
+
+/* One try. */
+static void *pop(unsigned c)
+{
+    if (sync_mode != sync_rcs)
+        return locked_pop(c);
+    return rcs_is_suspended() ? NULL : hot_pop(c);
 }
 
 static void *take(unsigned c)
@@ -178,7 +174,7 @@ void *allocate(size_t size, size_t alignment, bool *zero)
         return NULL;
     unsigned c = class_of_request(size, alignment);
     if (c < CLASS_COUNT) {
-        void *block = sync_mode == sync_rcs && !rcs_is_suspended() ? hot_pop(c) : NULL;
+        void *block = pop(c);
         if (block == NULL && size_class[c].bytes > CLEARED_BYTES_MAX)
             *zero = (block = take_fresh(c)) != NULL;
         return block != NULL ? block : take_slow(c, alignment);
@@ -224,9 +220,16 @@ NOINLINE void *malloc_slow(size_t c)
     return block;
 }
 
-/* Above the largest class; or before initialisation, or in a lock mode, any size. */
-void *malloc_any(size_t size)
+/* Whatever the size. */
+static NOINLINE void *malloc_otherwise(size_t size)
 {
     bool zero;
     return allocate_or_enomem(size, BLOCK_ALIGNMENT, &zero);
+}
+
+/* Above the largest class; or before initialisation, or in a lock mode, any size. */
+void *malloc_any(size_t size)
+{
+    void *block = locked_take(size);
+    return block != NULL ? block : malloc_otherwise(size);
 }

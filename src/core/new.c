@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "core/core.h"
+#include "core/locked.h"
 
 typedef void (*new_handler)(void);
 
@@ -42,7 +43,8 @@ void *new_block(size_t size, size_t alignment)
 
 void *new_any(size_t size)
 {
-    return new_block(size, BLOCK_ALIGNMENT);
+    void *block = locked_take(size);
+    return likely(block != NULL) ? block : new_block(size, BLOCK_ALIGNMENT);
 }
 
 void *new_slow(size_t c)

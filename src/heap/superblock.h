@@ -300,6 +300,13 @@ static inline bool superblock_is_carved_to(const struct superblock *s, const voi
     return end <= (size_t)low_bit(s->uncarved) << unit_shift_least;
 }
 
+/* True if a block that exists starts at `p`, in the slice of descriptor `d`, as far as a quick look tells. */
+static inline bool superblock_is_block_quick(const struct superblock *s, const struct superblock *d, const void *p)
+{
+    bool is_start = s == d ? superblock_starts_block(s, p) : superblock_is_block_start(s, p);
+    return likely(is_start && superblock_is_carved_to(s, p));
+}
+
 /* True if p is the start of a block that has been carved. */
 bool superblock_is_block(const struct superblock *s, const void *p);
 

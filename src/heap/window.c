@@ -66,14 +66,14 @@ uint32_t window_slice_from(uint32_t slice)
 }
 
 /* The fast path knows no gaps: frees above the first one take the slow path. */
-static size_t fast_bytes(void)
+static size_t flat_bytes(void)
 {
     return (gap_count == 0 ? top : min_size(top, gap[0].first)) << SLICE_SHIFT;
 }
 
 void window_serve_fast_path(void)
 {
-    hot.window_bytes = fast_bytes();
+    hot.window_bytes = hot.flat_bytes;
 }
 
 /* Makes sure the first `slices` slices have descriptors. */
@@ -209,7 +209,8 @@ bool window_open(size_t slices, bool is_dense, uint32_t *first, size_t *count)
     top += want;
     opened += want;
     atomic_store_explicit(&top_bytes, top << SLICE_SHIFT, memory_order_release);
+    __atomic_store_n(&hot.flat_bytes, flat_bytes(), __ATOMIC_RELEASE);
     if (hot.window_bytes != 0)
-        __atomic_store_n(&hot.window_bytes, fast_bytes(), __ATOMIC_RELEASE);
+        __atomic_store_n(&hot.window_bytes, hot.flat_bytes, __ATOMIC_RELEASE);
     return true;
 }

@@ -36,6 +36,7 @@ struct hot {
     ptrdiff_t rseq;             /* of the thread's struct rseq, from the thread pointer */
     ptrdiff_t cid;              /* of the field that holds the cid, from the thread pointer */
     size_t medium_limit;        /* from small_limit on, sizes below this one from the medium table; 0: none */
+    size_t flat_bytes;          /* what window_bytes is while the fast paths are open: the window up to its first gap */
 } ALIGN_LINE;
 
 extern struct hot hot;

@@ -9,6 +9,7 @@
 
 #include "base/bits.h"
 #include "base/tally.h"
+#include "os/lock.h"
 #include "os/os.h"
 #include "rcs/hot.h"
 #include "rcs/restart.h"
@@ -93,6 +94,7 @@ void rcs_start(enum sync_mode wanted, struct heap *empty)
     slot_count = limit == 0 || limit > SLOT_MAX ? SLOT_MAX : limit;
     for (unsigned slot = 0; slot <= slot_count; slot++)
         heap_of_cid[slot] = empty;
+    heap_of_cid[SLOT_MAX] = empty;
     slot_nobody = slot_count;
     if (wanted == sync_thread)
         thread_heaps = thread_heap_count();
@@ -103,15 +105,21 @@ void rcs_start(enum sync_mode wanted, struct heap *empty)
         sync_mode = sync_rcs;
     else
         sync_mode = wanted == sync_thread ? sync_thread : sync_cpu;
+    if (sync_mode != sync_rcs)
+        lock_allow_quick_release();
 }
+
+THREAD_SHARED uint32_t sync_slot_last = SLOT_MAX;
 
 unsigned sync_slot(void)
 {
     if (sync_mode == sync_rcs)
         return *(volatile uint32_t *)(thread_pointer() + hot.cid);
     if (sync_mode == sync_cpu)
-        return os_current_cpu() % slot_count;
-    return (unsigned)((((uintptr_t)thread_pointer() >> 12) * 0x9e3779b97f4a7c15ull) >> 32) % thread_heaps;
+        sync_slot_last = os_current_cpu() % slot_count;
+    else
+        sync_slot_last = (uint32_t)((((uintptr_t)thread_pointer() >> 12) * 0x9e3779b97f4a7c15ull) >> 32) % thread_heaps;
+    return sync_slot_last;
 }
 
 THREAD_LOCAL uint8_t suspended;

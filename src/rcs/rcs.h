@@ -48,7 +48,8 @@ enum rcs_verdict {
 #define SLOT_MAX 8192
 extern struct heap *heap_of_cid[SLOT_MAX + 1];
 extern unsigned slot_count;
-/* One more entry, always empty: the cid of threads that own no heap, where every section finds itself "moved". */
+/* Two more entries, always empty, or one.  The last of the array; and after the slots the cid of threads that own no
+ * heap, where every section finds itself "moved". */
 extern unsigned slot_nobody;
 extern enum sync_mode sync_mode;
 extern enum rcs_verdict rcs_verdict;
@@ -59,6 +60,9 @@ void rcs_start(enum sync_mode wanted, struct heap *empty);
 
 /* The slot of heap_of_cid the caller should use at this moment; a hint in every mode. */
 unsigned sync_slot(void);
+/* In the lock modes, what it answered the calling thread last; SLOT_MAX, where there is an empty heap, if it was not
+ * asked yet.  To ask which cpu one runs on can cost more than all else of a malloc. */
+extern THREAD_SHARED uint32_t sync_slot_last;
 
 /* In one section: heap_of_cid[cid] == heap and *probe == expected, then *target = value.  Uninterrupted or not at all.
  * Only sections of the same heap may write *probe and *target meanwhile. */

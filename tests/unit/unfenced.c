@@ -4,7 +4,6 @@
  * is given up by sections, so malloc_trim gives it back all the same; and nothing that needs the fence leaves anything
  * half done.
  */
-#include <sched.h>
 #include <pthread.h>
 
 #include "heap/purge.h"
@@ -16,14 +15,6 @@
 #define COUNT 20000
 
 static char *block[COUNT];
-
-static void stay_on_one_cpu(void)
-{
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET((unsigned)sched_getcpu(), &one);
-    sched_setaffinity(0, sizeof one, &one);
-}
 
 static size_t purge(void)
 {
@@ -120,7 +111,7 @@ int main(void)
     unsigned char there;
     EXPECT(!os_find_resident((void *)((uintptr_t)block & ~(os_page_bytes - 1)), os_page_bytes, &there));
     others_go_on();
-    stay_on_one_cpu();
+    unit_stay_on_one_cpu();
     own_heap_is_purged(200);
     own_heap_is_purged(1500);
     own_heap_is_purged(6000);

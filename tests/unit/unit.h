@@ -11,6 +11,7 @@
 #define TESTS_UNIT_UNIT_H
 
 #include <errno.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,6 +84,15 @@ static inline void *unit_map(size_t bytes)
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     EXPECT(p != MAP_FAILED);
     return p;
+}
+
+/* The calling thread, and those it starts. */
+static inline void unit_stay_on_one_cpu(void)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((unsigned)sched_getcpu(), &one);
+    EXPECT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
 }
 
 /* Reads "--name N" from the command line. */

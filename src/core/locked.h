@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the fast paths are to sections, in the lock modes: a pop or a push under the heap's lock, taken by one
+ * compare-and-swap and released by a store.  Inline, one try each: nobody waits here, and whatever is not simple (a list
+ * that is empty, a lock that is held, a thread that was interrupted inside the allocator, a child that has to recover
+ * first) is left to the slow path.
+ *
+ * A pop takes from the heap the thread's last slow path was on.  When two threads are on one heap sooner or later one
+ * finds the lock held; its slow path asks which cpu it runs on.
+ */
+#ifndef SUTLER_CORE_LOCKED_H
+#define SUTLER_CORE_LOCKED_H
+
+#include "core/core.h"
+#include "core/fork.h"
+#include "heap/emergency.h"
+
+/* From the start on, in the lock modes. */
+extern bool locked_paths_are_open;
+
+/* As slow_enter. */
+static inline bool locked_enter(void)
+{
+    if (unlikely(in_slow_path) || unlikely(!fork_is_noticed()))
+        return false;
+    in_slow_path = true;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return true;
+}
+
+static inline void locked_leave(void)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    in_slow_path = false;
+}
+
+/* Lock held.  NULL: the active superblock's list is empty, or damaged. */
+static inline void *pop_under_lock(struct heap *h, unsigned c)
+{
+    struct superblock *s = h->active[c];
+    uint64_t word = s->word;
+    if (unlikely(word == 0))
+        return NULL;
+    uint64_t link = *link_of(word_block(word));
+    if (unlikely(word_count(link) + 1 != word_count(word)))
+        return NULL;
+    __atomic_store_n(&s->word, link, __ATOMIC_RELEASE);
+    return word_block(word);
+}
+
+/* Lock of the owner held. */
+static inline enum hot_pushed push_under_lock(void *block, struct superblock *s)
+{
+    uint64_t word = s->word, pushed = word_pack(block, word_count(word) + 1);
+    if (unlikely(word_block(word) == block))
+        return hot_double;
+    *link_of(block) = word;
+    __atomic_store_n(&s->word, pushed, __ATOMIC_RELEASE); /* the link first, for the child of a fork */
+    return unlikely(word_count(pushed) == s->notify_at) ? hot_pushed_notify : hot_pushed;
+}
+
+/* As hot_pop. */
+static inline void *locked_pop(unsigned c)
+{
+    if (unlikely(atomic_load_explicit(&emergency_is_low, memory_order_relaxed)) || !locked_enter())
+        return NULL;
+    void *block = NULL;
+    struct heap *h = __atomic_load_n(&heap_of_cid[sync_slot_last], __ATOMIC_ACQUIRE);
+    if (likely(lock_try(&h->lock))) {
+        block = pop_under_lock(h, c);
+        lock_release_quickly(&h->lock);
+    }
+    locked_leave();
+    return block;
+}
+
+/* As hot_push, but to whichever heap owns the superblock.  hot_foreign: none, or another one by now. */
+static inline enum hot_pushed locked_push(void *block, struct superblock *s)
+{
+    struct heap *h = superblock_owner(s);
+    if (unlikely(h == NULL))
+        return hot_foreign;
+    if (!locked_enter())
+        return hot_aborted;
+    enum hot_pushed pushed = hot_aborted;
+    if (likely(lock_try(&h->lock))) {
+        pushed = likely(superblock_owner(s) == h) ? push_under_lock(block, s) : hot_foreign;
+        lock_release_quickly(&h->lock);
+    }
+    locked_leave();
+    return pushed;
+}
+
+/* For malloc(size) and operator new(size): NULL if it takes the slow path, or this is no lock mode. */
+static inline void *locked_take(size_t size)
+{
+    return size <= CLASS_BYTES_MAX && locked_paths_are_open ? locked_pop(size_class_of(size)) : NULL;
+}
+
+#endif
