@@ -34,7 +34,7 @@ void free_send_batch(size_t chain);
 /* A block for operator new; throws std::bad_alloc if there is no memory and no new_handler helps. */
 void *new_block(size_t size, size_t alignment);
 
-/* ---- initialisation and fork (init.c, fork.c) ---- */
+/* ---- initialisation, slow paths and fast paths (init.c, slow.c, fast_paths.c) ---- */
 
 /* The class of a request, its alignment a power of two; CLASS_COUNT if it is not served from a superblock. */
 static inline unsigned class_of_request(size_t size, size_t alignment)
@@ -56,9 +56,13 @@ void slow_leave_and_notice(void);
 /* True between the two. */
 extern THREAD_SHARED bool in_slow_path;
 
-/* Whether calls take the fast paths, in rcs mode.  To open them the span lock is held, if there are other threads. */
+/* Opens the fast paths.  The span lock is held, if there are other threads. */
 void fast_paths_open(void);
-void fast_paths_close(void);
+/* Closes them for the time a child of vfork lives; children are counted.  And in a forked child, which nobody else's
+ * vfork concerns. */
+void fast_paths_suspend(void);
+void fast_paths_resume(void);
+void fast_paths_forget(void);
 
 /* ---- blocks by address (lookup.c) ---- */
 

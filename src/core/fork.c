@@ -16,18 +16,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "core/child.h"
 #include "core/core.h"
 #include "core/fork.h"
-#include "core/vfork.h"
-#include "heap/large.h"
-#include "heap/pass.h"
+#include "heap/heap.h"
 #include "manager/manager.h"
-#include "os/os.h"
-
-/* From fork_watch on, on a page that reads as zero in a child, where the system can do that. */
-static _Atomic uint32_t unwatched = fork_known;
-_Atomic uint32_t *fork_mark = &unwatched;
-static _Atomic uint8_t recoveries; /* made by this process and its parents */
 
 /* glibc 2.32: 0 if other threads of libc's may exist. */
 extern char __libc_single_threaded __attribute__((weak));
@@ -36,35 +29,10 @@ extern char __libc_single_threaded __attribute__((weak));
 THREAD_LOCAL bool manager_rests;
 THREAD_LOCAL uint8_t recoveries_before;
 
-/* Of a forked child, in a slow path: it has neither its parent's manager nor other threads' vforks. */
-static void begin_anew(void)
-{
-    vfork_forget();
-    manager_forget();
-    pass_begin();
-    mapping_unmap_leaving(); /* what the parent's manager was to do, and the child has a copy of */
-    pass_end();
-}
-
-/* The child may have started threads by now: one of them does it, the others wait. */
-static COLD void recover(void)
-{
-    uint32_t seen = fork_new;
-    if (atomic_compare_exchange_strong(fork_mark, &seen, fork_recovering)) {
-        heap_recover();
-        begin_anew();
-        atomic_fetch_add(&recoveries, 1);
-        atomic_store(fork_mark, fork_known);
-        return;
-    }
-    while (atomic_load(fork_mark) == fork_recovering)
-        os_yield();
-}
-
 static void prepare(void)
 {
     manager_rests = manager_fork_prepare(!in_slow_path);
-    recoveries_before = atomic_load(&recoveries);
+    recoveries_before = child_recoveries();
 }
 
 static void in_parent(void)
@@ -82,15 +50,15 @@ static bool is_whole(void)
 
 static void in_child(void)
 {
-    if (atomic_load(&recoveries) != recoveries_before)
+    if (child_recoveries() != recoveries_before)
         return; /* a signal handler came first */
     bool whole = !in_slow_path && is_whole();
-    atomic_store(fork_mark, whole ? fork_known : fork_new);
+    atomic_store(child_mark, whole ? child_known : child_new);
     if (!slow_enter()) /* which recovers; or later, in a handler that had interrupted a slow path */
         return;
     if (whole) {
         heap_forget_parent();
-        begin_anew();
+        child_begin_anew();
     }
     slow_leave();
 }
@@ -98,21 +66,4 @@ static void in_child(void)
 void fork_register(void)
 {
     pthread_atfork(prepare, in_parent, in_child);
-}
-
-bool fork_watch(void)
-{
-    _Atomic uint32_t *mark = os_map(os_page_bytes);
-    if (mark == NULL)
-        return false;
-    *mark = fork_known;
-    os_wipe_on_fork((void *)mark, os_page_bytes); /* where the system cannot, only our handlers tell */
-    fork_mark = mark;
-    return true;
-}
-
-void fork_notice(void)
-{
-    if (unlikely(!fork_is_noticed()))
-        recover();
 }

@@ -7,8 +7,8 @@
  * compare-and-swap; small ones by way of the heap's outbox, heap/outbox.h, many at a time), large blocks, NULL, and every
  * pointer that is none of ours.  In the lock modes every call comes here.
  */
+#include "core/child.h"
 #include "core/core.h"
-#include "core/fork.h"
 #include "core/locked.h"
 #include "heap/emergency.h"
 #include "heap/large.h"
@@ -182,7 +182,7 @@ static bool free_in_superblock(void *p)
 static bool free_to_keep(void *p)
 {
     return (uintptr_t)p - hot.window_base < hot.window_bytes && (uintptr_t)p % SLICE_BYTES == 0 &&
-           descriptor_of(p)->kind == slice_large && fork_is_noticed() && large_span_keep(p);
+           descriptor_of(p)->kind == slice_large && child_is_noticed() && large_span_keep(p);
 }
 
 static void free_large(void *p, struct block block)

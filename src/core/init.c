@@ -6,62 +6,19 @@
  */
 #include <stdatomic.h>
 
+#include "core/child.h"
 #include "core/core.h"
 #include "core/fork.h"
 #include "core/locked.h"
 #include "heap/emergency.h"
 #include "manager/bell.h"
-#include "manager/notice.h"
+#include "manager/manager.h"
 #include "options/options.h"
 #include "os/os.h"
 
 enum { state_untouched, state_ready, state_failed };
 static _Atomic uint32_t state;
 static struct lock start_lock = LOCK_FREE;
-
-THREAD_SHARED bool in_slow_path;
-bool locked_paths_are_open;
-
-bool slow_enter(void)
-{
-    if (unlikely(in_slow_path))
-        return false;
-    in_slow_path = true;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    fork_notice();
-    if (unlikely(atomic_load_explicit(&emergency_is_low, memory_order_relaxed)))
-        emergency_add();
-    return true;
-}
-
-void slow_leave(void)
-{
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    in_slow_path = false;
-}
-
-void slow_leave_and_notice(void)
-{
-    slow_leave();
-    if (likely(!rcs_is_suspended())) /* a vfork child's thread would be nobody's */
-        manager_notice();
-}
-
-void fast_paths_open(void)
-{
-    if (sync_mode != sync_rcs)
-        return;
-    window_serve_fast_path();
-    hot.small_limit = SMALL_BYTES_MAX + 1;
-    hot.medium_limit = CLASS_BYTES_MAX + 1;
-}
-
-void fast_paths_close(void)
-{
-    hot.small_limit = 0;
-    hot.medium_limit = 0;
-    hot.window_bytes = 0;
-}
 
 /* Whoever installed a filter that was there before the program can say by `on` that it lets through what the manager
  * calls; nobody can say so of a filter the program installs itself. */
@@ -81,7 +38,7 @@ static bool start(void)
     if (!window_start())
         return false;
     rcs_start((enum sync_mode)option_get(option_sync), &empty_heap);
-    if (!emergency_start() || !fork_watch())
+    if (!emergency_start() || !child_watch())
         return false;
     if (sync_mode == sync_rcs)
         size_class_start();

@@ -11,8 +11,8 @@
 #ifndef SUTLER_CORE_LOCKED_H
 #define SUTLER_CORE_LOCKED_H
 
+#include "core/child.h"
 #include "core/core.h"
-#include "core/fork.h"
 #include "heap/emergency.h"
 
 /* From the start on, in the lock modes. */
@@ -21,7 +21,7 @@ extern bool locked_paths_are_open;
 /* As slow_enter. */
 static inline bool locked_enter(void)
 {
-    if (unlikely(in_slow_path) || unlikely(!fork_is_noticed()))
+    if (unlikely(in_slow_path) || unlikely(!child_is_noticed()))
         return false;
     in_slow_path = true;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);

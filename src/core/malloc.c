@@ -13,8 +13,8 @@
 #include <errno.h>
 #include <stdint.h>
 
+#include "core/child.h"
 #include "core/core.h"
-#include "core/fork.h"
 #include "core/locked.h"
 #include "heap/emergency.h"
 #include "heap/large.h"
@@ -179,7 +179,7 @@ void *allocate(size_t size, size_t alignment, bool *zero)
             *zero = (block = take_fresh(c)) != NULL;
         return block != NULL ? block : take_slow(c, alignment);
     }
-    void *block = fork_is_noticed() ? large_take_kept(size, alignment) : NULL;
+    void *block = child_is_noticed() ? large_take_kept(size, alignment) : NULL;
     if (likely(block != NULL))
         return block;
     if (!slow_enter())

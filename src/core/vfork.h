@@ -10,9 +10,6 @@
 #ifndef SUTLER_CORE_VFORK_H
 #define SUTLER_CORE_VFORK_H
 
-/* In a forked child: nobody else's vfork concerns it. */
-void vfork_forget(void);
-
 /* Called by the assembly, in the parent: before, and with the system call's result after.  The second returns what vfork
  * returns, errno set. */
 void vfork_begins(void);

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "core/fork.h"
+#include "core/child.h"
 #include "manager/manager.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -42,7 +42,7 @@ static __attribute__((constructor)) void see(void)
  * the parent's manager alone. */
 static bool begin(void)
 {
-    fork_notice();
+    child_notice();
     if (background_thread_is_caller()) /* in a handler, asked by somebody who asks all threads (libpsx) */
         return false;
     if (rcs_is_suspended() || manager_is_anothers())

@@ -51,9 +51,9 @@ static void who_has_to_recover_is_refused(void)
 {
     struct superblock *s = active();
     void *p = malloc(SIZE);
-    atomic_store(fork_mark, fork_new);
+    atomic_store(child_mark, child_new);
     EXPECT(locked_pop(size_class_of(SIZE)) == NULL && locked_push(p, s) == hot_aborted);
-    atomic_store(fork_mark, fork_known);
+    atomic_store(child_mark, child_known);
     free(p);
 }
 

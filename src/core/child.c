@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/child.h"
+
+#include "core/core.h"
+#include "heap/large.h"
+#include "heap/pass.h"
+#include "manager/manager.h"
+#include "os/os.h"
+
+/* From child_watch on, on a page that reads as zero in a child, where the system can do that. */
+static _Atomic uint32_t unwatched = child_known;
+_Atomic uint32_t *child_mark = &unwatched;
+static _Atomic uint8_t recoveries; /* made by this process and its parents */
+
+void child_begin_anew(void)
+{
+    fast_paths_forget();
+    manager_forget();
+    pass_begin();
+    mapping_unmap_leaving(); /* what the parent's manager was to do, and the child has a copy of */
+    pass_end();
+}
+
+/* The child may have started threads by now: one of them does it, the others wait. */
+static COLD void recover(void)
+{
+    uint32_t seen = child_new;
+    if (atomic_compare_exchange_strong(child_mark, &seen, child_recovering)) {
+        heap_recover();
+        child_begin_anew();
+        atomic_fetch_add(&recoveries, 1);
+        atomic_store(child_mark, child_known);
+        return;
+    }
+    while (atomic_load(child_mark) == child_recovering)
+        os_yield();
+}
+
+bool child_watch(void)
+{
+    _Atomic uint32_t *mark = os_map(os_page_bytes);
+    if (mark == NULL)
+        return false;
+    *mark = child_known;
+    os_wipe_on_fork((void *)mark, os_page_bytes); /* where the system cannot, only our handlers tell */
+    child_mark = mark;
+    return true;
+}
+
+void child_notice(void)
+{
+    if (unlikely(!child_is_noticed()))
+        recover();
+}
+
+uint8_t child_recoveries(void)
+{
+    return atomic_load(&recoveries);
+}

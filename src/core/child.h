@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A forked child: what tells a process that it is one, whoever made it, and what makes its heap whole.
+ */
+#ifndef SUTLER_CORE_CHILD_H
+#define SUTLER_CORE_CHILD_H
+
+#include <stdatomic.h>
+
+#include "base/compiler.h"
+
+/* Sets up what tells a child made by _Fork or clone, without handlers, that it is one.  False without memory. */
+bool child_watch(void);
+/* Called by every slow path: in such a child, makes the heap usable. */
+void child_notice(void);
+
+enum child_mark { child_new = 0, child_known, child_recovering };
+extern _Atomic uint32_t *child_mark;
+/* Whether there is nothing to notice: what no lock guards is as good as any other way. */
+static inline bool child_is_noticed(void)
+{
+    return likely(atomic_load_explicit(child_mark, memory_order_acquire) == child_known);
+}
+
+/* In a child, in a slow path: it has neither its parent's manager nor other threads' vforks. */
+void child_begin_anew(void);
+/* How often this process and its parents have recovered, as children. */
+uint8_t child_recoveries(void);
+
+#endif

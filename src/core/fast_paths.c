@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Whether calls take the fast paths: from the start on, but for the time a child of vfork lives (vfork.h).
+ */
+#include "core/core.h"
+#include "core/locked.h"
+#include "heap/arena.h"
+#include "rcs/hot.h"
+#include "rcs/rcs.h"
+
+bool locked_paths_are_open;
+
+static struct lock vforks_lock = LOCK_FREE;
+static unsigned vforks; /* children alive */
+
+void fast_paths_open(void)
+{
+    if (sync_mode != sync_rcs)
+        return;
+    window_serve_fast_path();
+    hot.small_limit = SMALL_BYTES_MAX + 1;
+    hot.medium_limit = CLASS_BYTES_MAX + 1;
+}
+
+static void close_fast_paths(void)
+{
+    hot.small_limit = 0;
+    hot.medium_limit = 0;
+    hot.window_bytes = 0;
+}
+
+static void open_again(void)
+{
+    lock_take(&span_lock);
+    fast_paths_open();
+    lock_release(&span_lock);
+}
+
+void fast_paths_suspend(void)
+{
+    lock_take(&vforks_lock);
+    if (vforks++ == 0)
+        close_fast_paths();
+    lock_release(&vforks_lock);
+}
+
+void fast_paths_resume(void)
+{
+    lock_take(&vforks_lock);
+    if (--vforks == 0)
+        open_again();
+    lock_release(&vforks_lock);
+}
+
+void fast_paths_forget(void)
+{
+    lock_reset(&vforks_lock);
+    rcs_resume_all();
+    if (vforks != 0)
+        open_again();
+    vforks = 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Entering and leaving the allocator's slow paths.  A signal handler that interrupts one must not wait for its locks.
+ */
+#include "core/child.h"
+#include "core/core.h"
+#include "heap/emergency.h"
+#include "manager/notice.h"
+
+THREAD_SHARED bool in_slow_path;
+
+bool slow_enter(void)
+{
+    if (unlikely(in_slow_path))
+        return false;
+    in_slow_path = true;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    child_notice();
+    if (unlikely(atomic_load_explicit(&emergency_is_low, memory_order_relaxed)))
+        emergency_add();
+    return true;
+}
+
+void slow_leave(void)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    in_slow_path = false;
+}
+
+void slow_leave_and_notice(void)
+{
+    slow_leave();
+    if (likely(!rcs_is_suspended())) /* a vfork child's thread would be nobody's */
+        manager_notice();
+}
