@@ -15,7 +15,7 @@ void *sutler_malloc(size_t size)
     if (likely(size < hot.small_limit))
         c = size_class_of_small[size];
     else if (size < hot.medium_limit)
-        c = size_class_of_medium[(size - 1) >> STEP_SHIFT];
+        c = size_class_of_medium[size_class_step(size)];
     else
         return malloc_any(size);
     void *block = hot_pop(c);

@@ -50,7 +50,7 @@ FUNCTION \name, exported=1
 .Lmedium_\name:
 	cmpq	hot + HOT_MEDIUM_LIMIT(%rip), %rdi
 	jae	\any
-	decq	%rdi
+	addq	$(1 << STEP_SHIFT) - 1, %rdi		/* of 0, too: see size_class.h */
 	shrq	$STEP_SHIFT, %rdi
 	leaq	size_class_of_medium(%rip), %rcx
 	movzbl	(%rcx, %rdi), %edi

@@ -23,12 +23,12 @@ const struct size_class size_class[CLASS_COUNT] = {
 };
 
 uint8_t size_class_of_small[SMALL_BYTES_MAX + 1];
-uint8_t size_class_of_medium[CLASS_BYTES_MAX >> STEP_SHIFT];
+uint8_t size_class_of_medium[(CLASS_BYTES_MAX >> STEP_SHIFT) + 1];
 
 void size_class_start(void)
 {
     for (size_t size = 0; size <= SMALL_BYTES_MAX; size++)
         size_class_of_small[size] = (uint8_t)size_class_of(size);
-    for (size_t step = 0; step < CLASS_BYTES_MAX >> STEP_SHIFT; step++)
-        size_class_of_medium[step] = (uint8_t)size_class_of((step + 1) << STEP_SHIFT);
+    for (size_t step = 0; step <= CLASS_BYTES_MAX >> STEP_SHIFT; step++)
+        size_class_of_medium[step] = (uint8_t)size_class_of(step << STEP_SHIFT);
 }

@@ -24,9 +24,14 @@ struct size_class {
 
 extern const struct size_class size_class[CLASS_COUNT];
 
-/* Filled by size_class_start: the class of each size up to SMALL_BYTES_MAX; and above it of (size - 1) >> STEP_SHIFT. */
+/* Filled by size_class_start: the class of each size up to SMALL_BYTES_MAX, and of each step.  Any size has a step, small
+ * ones and 0 too: a thread may find the one table closed and the other open, while the fast paths are opened. */
 extern uint8_t size_class_of_small[SMALL_BYTES_MAX + 1];
-extern uint8_t size_class_of_medium[CLASS_BYTES_MAX >> STEP_SHIFT];
+extern uint8_t size_class_of_medium[(CLASS_BYTES_MAX >> STEP_SHIFT) + 1];
+static inline size_t size_class_step(size_t size)
+{
+    return (size + (1u << STEP_SHIFT) - 1) >> STEP_SHIFT;
+}
 void size_class_start(void);
 
 /* Smallest class that holds `size` bytes; size <= CLASS_BYTES_MAX.  0 bytes get the smallest class. */

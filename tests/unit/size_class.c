@@ -3,6 +3,8 @@
  * The size class table against its own promises: for every size there is, for every offset there is, and the comments
  * beside the rows, which people read and nobody else checks.
  */
+#include <malloc.h>
+
 #include "heap/layout.h"
 #include "heap/size_class.h"
 #include "rcs/hot.h"
@@ -37,9 +39,24 @@ static void the_byte_tables_agree(void)
     EXPECT_EQ(ARRAY_LEN(size_class_of_small), SMALL_BYTES_MAX + 1);
     EXPECT_EQ(hot.medium_limit, CLASS_BYTES_MAX + 1);
     for (size_t size = SMALL_BYTES_MAX + 1; size <= CLASS_BYTES_MAX; size++)
-        if (size_class_of_medium[(size - 1) >> STEP_SHIFT] != size_class_of(size))
-            FAIL("size %zu: table says %u, not %u", size, size_class_of_medium[(size - 1) >> STEP_SHIFT],
+        if (size_class_of_medium[size_class_step(size)] != size_class_of(size))
+            FAIL("size %zu: table says %u, not %u", size, size_class_of_medium[size_class_step(size)],
                  size_class_of(size));
+}
+
+/* Another thread's vfork closes the fast paths, and opens them again: between two loads of a malloc anything may change. */
+static void any_size_may_find_one_table_closed(void)
+{
+    if (hot.small_limit == 0)
+        return;
+    size_t small_limit = hot.small_limit, sizes[] = {0, 1, 16, 127, 128, 129, 1000, SMALL_BYTES_MAX};
+    for (unsigned i = 0; i < ARRAY_LEN(sizes); i++) {
+        hot.small_limit = 0;
+        void *p = malloc(sizes[i]);
+        hot.small_limit = small_limit;
+        EXPECT(p != NULL && malloc_usable_size(p) >= sizes[i]);
+        free(p);
+    }
 }
 
 static void rows_fit_the_code_that_uses_them(void)
@@ -126,6 +143,7 @@ int main(void)
 {
     every_size_gets_the_smallest_class_that_holds_it();
     the_byte_tables_agree();
+    any_size_may_find_one_table_closed();
     rows_fit_the_code_that_uses_them();
     the_reciprocal_finds_block_starts();
     aligned_requests_get_aligned_blocks();
