@@ -31,6 +31,7 @@ static unsigned bin_of(size_t slices)
 
 void arena_insert(uint32_t first, size_t slices)
 {
+    ASSERT(lock_is_mine(&span_lock));
     struct superblock *s = descriptor_of_slice(first), *end = s + slices - 1;
     struct arena *a = arena_of(first);
     unsigned bin = bin_of(slices);
@@ -50,6 +51,7 @@ void arena_insert(uint32_t first, size_t slices)
 
 void arena_remove(uint32_t first)
 {
+    ASSERT(lock_is_mine(&span_lock));
     struct superblock *s = descriptor_of_slice(first), *end = s + s->span_slices - 1;
     struct arena *a = arena_of(first);
     unsigned bin = bin_of(s->span_slices);
@@ -78,6 +80,7 @@ unsigned bin_next(const struct arena *a, unsigned bin)
 /* In the first bin lengths differ: a few are looked at. */
 uint32_t arena_find(const struct arena *a, size_t slices)
 {
+    ASSERT(lock_is_mine(&span_lock));
     const unsigned look = 8;
     unsigned bin = bin_of(slices);
     uint32_t at = a->bin_head[bin] - 1;
@@ -102,6 +105,7 @@ uint32_t arena_free_neighbour(uint32_t slice, uint32_t other)
 
 uint32_t arena_insert_merged(uint32_t first, size_t slices)
 {
+    ASSERT(lock_is_mine(&span_lock));
     uint32_t before = first > 0 ? arena_free_neighbour(first - 1, first) : SLICE_NONE;
     uint32_t after = arena_free_neighbour(first + (uint32_t)slices, first);
     if (after != SLICE_NONE) {
@@ -119,6 +123,7 @@ uint32_t arena_insert_merged(uint32_t first, size_t slices)
 
 bool arena_open(struct arena *a, size_t slices)
 {
+    ASSERT(lock_is_mine(&span_lock));
     size_t have = a->fresh_end - a->fresh_first, count;
     uint32_t first;
     size_t missing = slices > have ? slices - have : 0;

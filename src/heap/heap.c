@@ -90,6 +90,7 @@ static bool is_surplus(enum group group)
 
 void heap_list_insert(struct heap *h, struct superblock *s, enum group group)
 {
+    ASSERT(lock_is_mine(&h->lock));
     struct class_lists *lists = &h->class[s->class];
     uint32_t slice = slice_of_descriptor(s), head = lists->head[group];
     s->group = (uint8_t)group;
@@ -104,6 +105,7 @@ void heap_list_insert(struct heap *h, struct superblock *s, enum group group)
 
 void heap_list_remove(struct heap *h, struct superblock *s)
 {
+    ASSERT(lock_is_mine(&h->lock));
     struct class_lists *lists = &h->class[s->class];
     if (s->next != SLICE_NONE)
         descriptor_of_slice(s->next)->prev = s->prev;
@@ -121,6 +123,7 @@ void heap_list_remove(struct heap *h, struct superblock *s)
 
 void heap_take_offline(struct heap *h, struct superblock *s)
 {
+    ASSERT(lock_is_mine(&h->lock));
     if (h->active[s->class] == s)
         __atomic_store_n(&h->active[s->class], &empty_superblock, __ATOMIC_RELEASE);
     else if (s->group != group_none)
@@ -136,6 +139,7 @@ void heap_undo_offline(struct heap *h, struct superblock *s)
 
 enum rcs_result heap_give_up(struct heap *h, struct superblock *s)
 {
+    ASSERT(lock_is_mine(&h->lock));
     uint64_t *slot = (uint64_t *)&h->active[s->class];
     bool was_active = h->active[s->class] == s;
     enum rcs_result result = rcs_done;
@@ -166,6 +170,7 @@ static bool has_room(const struct superblock *s)
 
 struct superblock *heap_find_fullest(const struct heap *h, unsigned c)
 {
+    ASSERT(lock_is_mine(&h->lock));
     const struct class_lists *lists = &h->class[c];
     for (enum group g = group_eighth; g <= group_empty; g++)
         if (lists->head[g] != 0)
@@ -190,6 +195,7 @@ static struct superblock *fill_holes(struct superblock *s)
 
 struct superblock *heap_find_further(struct heap *h, unsigned c)
 {
+    ASSERT(lock_is_mine(&h->lock));
     struct class_lists *lists = &h->class[c];
     for (unsigned i = 0; i < LOOK_FURTHER && i < lists->listed; i++) {
         if (lists->look == 0)
@@ -235,6 +241,7 @@ void heap_post(struct heap *h, struct superblock *s)
 
 struct superblock *heap_open_mail(struct heap *h)
 {
+    ASSERT(lock_is_mine(&h->lock));
     if (h->opened == 0) {
         if (atomic_load_explicit(&h->x_mailbox, memory_order_relaxed) == 0)
             return NULL;

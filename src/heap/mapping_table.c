@@ -54,6 +54,7 @@ static void insert(struct table *t, struct mapping mapping)
 
 void mapping_table_insert(struct mapping mapping)
 {
+    ASSERT(lock_is_mine(&mapping_lock));
     struct mapping *m = mapping_table_find(mapping.address);
     if (unlikely(m != NULL)) { /* only in a child: one a vanished thread had moved away */
         mapping_table_set_bytes(m, mapping.bytes);
@@ -66,6 +67,7 @@ void mapping_table_insert(struct mapping mapping)
 
 void mapping_table_remove(struct mapping *m)
 {
+    ASSERT(lock_is_mine(&mapping_lock));
     m->address = TOMBSTONE;
     blocks--;
     bytes_total -= m->bytes;
@@ -73,6 +75,7 @@ void mapping_table_remove(struct mapping *m)
 
 void mapping_table_set_bytes(struct mapping *m, size_t bytes)
 {
+    ASSERT(lock_is_mine(&mapping_lock));
     bytes_total += bytes - m->bytes;
     m->bytes = bytes;
 }
@@ -80,6 +83,7 @@ void mapping_table_set_bytes(struct mapping *m, size_t bytes)
 /* At most half full, tombstones included. */
 bool mapping_table_reserve(void)
 {
+    ASSERT(lock_is_mine(&mapping_lock));
     struct table *old = table;
     if (old != NULL && (old->filled + 1) * 2 <= old->capacity)
         return true;

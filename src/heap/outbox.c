@@ -26,6 +26,7 @@ struct heap *outbox_deliver(uint64_t chain)
 
 uint64_t outbox_take(struct heap *h, unsigned i)
 {
+    ASSERT(lock_is_mine(&h->lock));
     uint64_t *chain = &h->chain[i], word;
     for (int tries = 0; h->outbox != NULL && tries < TRIES_MAX; tries++) {
         word = __atomic_load_n(chain, __ATOMIC_RELAXED);
@@ -42,6 +43,7 @@ uint64_t outbox_take(struct heap *h, unsigned i)
 
 void outbox_send(struct heap *h)
 {
+    ASSERT(lock_is_mine(&h->lock));
     if (h->outbox == NULL || rcs_is_suspended())
         return;
     for (unsigned i = 0; i < OUTBOX_CHAINS; i++) {

@@ -117,7 +117,11 @@ void heap_recover(void)
         empty_lists(heap_list[i]);
     for (unsigned i = 0; i < GLOBAL_HEAPS; i++)
         empty_lists(&global_heap[i]);
-    span_recover(lock_is_held(&span_lock));
+    bool was_held = lock_is_held(&span_lock);
+    lock_reset(&span_lock);
+    lock_take(&span_lock);
+    span_recover(was_held);
+    lock_release(&span_lock);
     for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
         struct superblock *s = descriptor_of_slice(slice);
         bool was_posted = s->x_mail_next != 0;
@@ -132,7 +136,6 @@ void heap_recover(void)
         lock_reset(&heap_list[i]->lock);
     for (unsigned i = 0; i < GLOBAL_HEAPS; i++)
         lock_reset(&global_heap[i].lock);
-    lock_reset(&span_lock);
     touch_forget();
     mapping_recover();
 }

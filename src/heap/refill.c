@@ -239,6 +239,7 @@ static enum refill install(struct heap *h, unsigned c, struct superblock *old, s
 
 enum refill heap_refill(struct heap *h, unsigned c)
 {
+    ASSERT(lock_is_mine(&h->lock));
     struct superblock *old = h->active[c];
     h->refills++;
     if (unlikely(is_suspect(superblock_word(old)))) {
@@ -267,6 +268,7 @@ enum refill heap_refill(struct heap *h, unsigned c)
 
 void *heap_take_fresh(struct heap *h, unsigned c)
 {
+    ASSERT(lock_is_mine(&h->lock));
     struct superblock *s = h->active[c];
     if ((s->flags & FLAG_FRESH) == 0 || s->uncarved == 0 || superblock_free_blocks(s) != 0)
         return NULL;
@@ -330,6 +332,7 @@ void *heap_take_wherever(struct heap *h, unsigned c)
 
 void *heap_take_exclusive(struct heap *h, unsigned c)
 {
+    ASSERT(lock_is_mine(&h->lock));
     struct superblock *s = take_own(h, c);
     void *block = s != NULL ? take_from(h, s) : NULL;
     if (block == NULL && (s = heap_acquire(h, c)) != NULL)

@@ -56,6 +56,7 @@ static unsigned next_step(const struct superblock *s, enum group group)
 
 enum rcs_result heap_collect(struct heap *h, struct superblock *s)
 {
+    ASSERT(lock_is_mine(&h->lock) || superblock_is_exclusive(s));
     if (word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed)) == 0)
         return rcs_done;
     uint64_t chain = remote_take(s, false);
@@ -125,6 +126,7 @@ static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t word)
 
 void heap_settle(struct heap *h, struct superblock *s)
 {
+    ASSERT(lock_is_mine(&h->lock));
     ASSERT(h->active[s->class] != s);
     for (int attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
         if (heap_collect(h, s) != rcs_done)
@@ -155,6 +157,7 @@ void heap_settle(struct heap *h, struct superblock *s)
 
 void heap_settle_posted(struct heap *h, struct superblock *s)
 {
+    ASSERT(lock_is_mine(&h->lock));
     if (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE) != slice_superblock)
         return;
     struct heap *owner = superblock_owner(s);
@@ -169,6 +172,7 @@ void heap_settle_posted(struct heap *h, struct superblock *s)
 
 void heap_drain(struct heap *h)
 {
+    ASSERT(lock_is_mine(&h->lock));
     struct superblock *s;
     for (int i = 0; i < DRAIN_MAX && (s = heap_open_mail(h)) != NULL; i++)
         heap_settle_posted(h, s);

@@ -58,7 +58,8 @@ NOINLINE void lock_wait_slow(struct lock *lock)
     for (;;) {
         atomic_store(&lock->waited, 1);
         bool is_seen = !quick_releases || os_fence();
-        if (atomic_exchange(&lock->held, 1) == 0)
+        uint32_t free = 0;
+        if (atomic_compare_exchange_strong(&lock->held, &free, lock_mark()))
             break;
         if (is_seen)
             os_futex_wait(&lock->waited, 1);

@@ -40,12 +40,33 @@ void wait_count(uint64_t since_ns);
 void background_thread_set(const void *thread_pointer);
 bool background_thread_is_caller(void);
 
+/* What `held` says while the calling thread has the lock; in debug builds, which thread that is. */
+static inline uint32_t lock_mark(void)
+{
+#ifdef SUTLER_DEBUG
+    return (uint32_t)((uintptr_t)__builtin_thread_pointer() >> 4) | 1;
+#else
+    return 1;
+#endif
+}
+
 static inline bool lock_try(struct lock *lock)
 {
     uint32_t expected = 0;
     TALLY(locks);
-    return atomic_compare_exchange_strong_explicit(&lock->held, &expected, 1, memory_order_acquire,
+    return atomic_compare_exchange_strong_explicit(&lock->held, &expected, lock_mark(), memory_order_acquire,
                                                    memory_order_relaxed);
+}
+
+static inline bool lock_is_held(const struct lock *lock)
+{
+    return atomic_load_explicit(&lock->held, memory_order_relaxed) != 0;
+}
+
+/* By the caller.  Release builds do not know, and say whether it is held at all. */
+static inline bool lock_is_mine(const struct lock *lock)
+{
+    return atomic_load_explicit(&lock->held, memory_order_relaxed) == lock_mark();
 }
 
 static inline void lock_take(struct lock *lock)
@@ -56,6 +77,7 @@ static inline void lock_take(struct lock *lock)
 
 static inline void lock_release(struct lock *lock)
 {
+    ASSERT(lock_is_mine(lock));
     atomic_exchange(&lock->held, 0);
     if (unlikely(atomic_load(&lock->waited) != 0))
         lock_wake_slow(lock);
@@ -64,15 +86,11 @@ static inline void lock_release(struct lock *lock)
 /* The same without an atomic instruction, for what is done at every call. */
 static inline void lock_release_quickly(struct lock *lock)
 {
+    ASSERT(lock_is_mine(lock));
     atomic_store_explicit(&lock->held, 0, memory_order_release);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (unlikely(atomic_load_explicit(&lock->waited, memory_order_relaxed) != 0))
         lock_wake_slow(lock);
-}
-
-static inline bool lock_is_held(const struct lock *lock)
-{
-    return atomic_load_explicit(&lock->held, memory_order_relaxed) != 0;
 }
 
 static inline bool lock_is_contended(const struct lock *lock)

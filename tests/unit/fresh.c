@@ -133,39 +133,43 @@ static struct superblock *fresh_active(struct heap *h, unsigned c)
     return s;
 }
 
+static void *take_fresh(struct heap *h, unsigned c)
+{
+    lock_take(&h->lock);
+    void *p = heap_take_fresh(h, c);
+    lock_release(&h->lock);
+    return p;
+}
+
 /* What was freed is used before what nobody had. */
 static void fresh_blocks_come_last(unsigned c)
 {
     struct heap *h = test_heap_new(true);
-    EXPECT(heap_take_fresh(h, c) == NULL); /* no superblock */
+    EXPECT(take_fresh(h, c) == NULL); /* no superblock */
     struct superblock *s = fresh_active(h, c);
     test_heap_bind(h);
-    lock_take(&h->lock);
-    void *first = heap_take_fresh(h, c), *second = heap_take_fresh(h, c);
-    lock_release(&h->lock);
+    void *first = take_fresh(h, c), *second = take_fresh(h, c);
     EXPECT(first == superblock_start(s) && (char *)second == (char *)first + s->block_bytes);
     EXPECT_EQ(s->carved, 2);
     free(first);
-    EXPECT(heap_take_fresh(h, c) == NULL);
+    EXPECT(take_fresh(h, c) == NULL);
     EXPECT(calloc(1, s->block_bytes) == first);
     remote_push(s, second);
-    EXPECT(heap_take_fresh(h, c) == NULL);
+    EXPECT(take_fresh(h, c) == NULL);
     s->word = superblock_join(s, remote_take(s, false), s->word);
     EXPECT(calloc(1, s->block_bytes) == second);
     s->flags &= (uint8_t)~FLAG_FRESH;
-    EXPECT(heap_take_fresh(h, c) == NULL);
+    EXPECT(take_fresh(h, c) == NULL);
     s->flags |= FLAG_FRESH;
     unsigned count = 2;
     while (s->uncarved != 0) {
-        lock_take(&h->lock);
-        EXPECT(heap_take_fresh(h, c) != NULL);
-        lock_release(&h->lock);
+        EXPECT(take_fresh(h, c) != NULL);
         count += 1 + word_count(s->word);
         while (test_take(s) != NULL)
             ;
     }
     EXPECT_EQ(count, s->blocks);
-    EXPECT(heap_take_fresh(h, c) == NULL);
+    EXPECT(take_fresh(h, c) == NULL);
     expect_heaps_sound();
     test_heap_bind(NULL);
 }
@@ -178,9 +182,7 @@ static void what_is_carved_beside_it_is_listed(unsigned c)
     unsigned listed = 0, taken = 0;
     test_heap_bind(h);
     while (s->uncarved != 0) {
-        lock_take(&h->lock);
-        uint64_t *p = heap_take_fresh(h, c);
-        lock_release(&h->lock);
+        uint64_t *p = take_fresh(h, c);
         EXPECT(p != NULL && *p == 0);
         taken++;
         listed += word_count(s->word);

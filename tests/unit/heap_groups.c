@@ -36,7 +36,9 @@ static void expect_listed_right(const struct heap *h, const struct superblock *s
 
 static void unlist(struct heap *h, struct superblock *s)
 {
+    lock_take(&h->lock);
     heap_list_remove(h, s);
+    lock_release(&h->lock);
     superblock_clear_owner(s);
     s->x_remote = 0;
     EXPECT_EQ(h->class[s->class].listed, 0);

@@ -389,7 +389,9 @@ static void hands_full(void)
         struct superblock *s = descriptor_of_slice(slice);
         struct heap *h = s->kind == slice_superblock ? superblock_owner(s) : NULL;
         if (h != NULL && !heap_is_global(h) && h->active[s->class] != s && s->group != group_none) {
+            lock_take(&h->lock);
             heap_take_offline(h, s);
+            lock_release(&h->lock);
             count++;
         }
     }

@@ -54,6 +54,13 @@ static void *free_some(struct superblock *s, unsigned count)
     return block;
 }
 
+static void send_mine(void)
+{
+    lock_take(&mine->lock);
+    outbox_send(mine);
+    lock_release(&mine->lock);
+}
+
 static void send_all(bool all, bool *changed)
 {
     *changed = false;
@@ -127,7 +134,7 @@ static void whose_place_is_wanted_is_sent(void)
     EXPECT_EQ(arrived(first), 5);
     EXPECT_EQ(waiting(block), 2);
     EXPECT_EQ(arrived(second), 0);
-    outbox_send(mine);
+    send_mine();
     EXPECT_EQ(waiting(block), 0);
     EXPECT_EQ(arrived(second), 2);
     for (unsigned i = 0; i <= OUTBOX_CHAINS; i++)
@@ -166,12 +173,12 @@ static void a_closed_outbox_takes_nothing(void)
     void *block = free_some(s, 3);
     EXPECT_EQ(waiting(block), 0);
     EXPECT_EQ(arrived(s), 3);
-    outbox_send(mine);
+    send_mine();
     outboxes_recover(); /* a child: whoever closed it is not here */
     EXPECT(mine->outbox == mine->chain);
     free_some(s, 3);
     EXPECT_EQ(waiting(block), 3);
-    outbox_send(mine);
+    send_mine();
     EXPECT_EQ(arrived(s), 6);
     drop(s);
 }
@@ -182,7 +189,9 @@ static void a_damaged_chain_is_refused(void)
     remote_push(s, test_take(s));
     uint64_t there = s->x_remote;
     void *top = free_some(s, 3);
+    lock_take(&mine->lock);
     uint64_t chain = outbox_take(mine, outbox_chain_of(top));
+    lock_release(&mine->lock);
     EXPECT_EQ(word_count(chain), 3);
     *link_of(top) = 0x6161616161616161;
     EXPECT_EQ(remote_push_chain(s, chain), remote_damaged);
