@@ -190,8 +190,8 @@ static void who_overtakes_goes_past(void)
     struct reserve_piece piece, next;
     while (reserve_counts().reserve_bytes > 0)
         take_one();
-    shrink_target();
     EXPECT(reserve_next(true, &piece));
+    shrink_target();
     EXPECT(piece.is_huge && piece.bytes == RESERVE_PIECE_MAX);
     uint32_t first = slice_of(piece.address), end = first + HUGE_PAGE_SLICES, taken;
     do
