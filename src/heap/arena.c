@@ -4,6 +4,7 @@
 struct lock span_lock = LOCK_FREE;
 struct arena arena[2];
 struct span_counts span_count;
+_Atomic unsigned spans_away;
 
 struct arena *arena_of(uint32_t slice)
 {
@@ -65,6 +66,17 @@ void arena_remove(uint32_t first)
         a->bin_used[bin / 64] &= ~(1ull << (bin % 64));
     __atomic_store_n(&end->kind, slice_unknown, __ATOMIC_RELEASE);
     __atomic_store_n(&s->kind, slice_unknown, __ATOMIC_RELEASE);
+}
+
+void arena_cut(uint32_t span, uint32_t at, size_t slices)
+{
+    size_t have = descriptor_of_slice(span)->span_slices, head = at - span, tail = have - head - slices;
+    ASSERT(at >= span && head + slices <= have);
+    arena_remove(span);
+    if (head > 0)
+        arena_insert(span, head);
+    if (tail > 0)
+        arena_insert(at + (uint32_t)slices, tail);
 }
 
 unsigned bin_next(const struct arena *a, unsigned bin)

@@ -19,7 +19,6 @@ struct arena {
     uint32_t bin_head[BIN_COUNT]; /* slice number + 1; 0: empty, which makes zeroed memory a valid start */
     uint64_t bin_used[(BIN_COUNT + 63) / 64];
     uint32_t fresh_first, fresh_end; /* opened, never used */
-    uint32_t fresh_seen;             /* fresh_first at the last purge */
 };
 
 /* Superblocks and large blocks live apart (enum span_use): the one's stretches are dense and asked to be huge pages,
@@ -34,6 +33,9 @@ unsigned bin_next(const struct arena *a, unsigned bin);
 /* Puts a free span of this length into its bin, or takes it out. */
 void arena_insert(uint32_t first, size_t slices);
 void arena_remove(uint32_t first);
+
+/* Takes `slices` from `at` on out of the free span that begins at `span`: it is two then, or one, or none. */
+void arena_cut(uint32_t span, uint32_t at, size_t slices);
 
 /* Inserts free slices, merged with free neighbours; returns the first slice of the whole. */
 uint32_t arena_insert_merged(uint32_t first, size_t slices);
@@ -50,6 +52,9 @@ bool arena_open(struct arena *a, size_t slices);
 
 /* How many of the slices have one of these flags. */
 size_t slices_with(uint32_t first, size_t slices, unsigned flags);
+
+/* Free spans in somebody's hands for a moment, who gives their pages back or makes them ready. */
+extern _Atomic unsigned spans_away;
 
 extern struct span_counts span_count;
 /* These slices are no longer free. */

@@ -22,6 +22,10 @@ extern _Atomic bool manager_is_called_off;
 /* There is a manager, which calls mapping_unmap_leaving (large.h) when there is demand. */
 extern _Atomic bool mapping_is_helped;
 
+/* There is none, and none is expected soon: what it would do ahead of the program the program does.  Until it is known
+ * whether there will be one this is false. */
+extern _Atomic bool manager_is_missing;
+
 /* The manager has seen that memory is short: the heap looks harder for free blocks before it takes fresh memory. */
 extern _Atomic bool memory_is_short;
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/huge.h"
 
+#include <stdatomic.h>
+
 #include "heap/superblock.h"
 #include "heap/window.h"
+#include "options/options.h"
 #include "os/os.h"
 
 /* In the `seen` of the page's first slice. */
@@ -31,11 +34,65 @@ void huge_split(void *address)
         mark_of(address)->seen |= SEEN_SPLIT;
 }
 
+/* Pages asked for lie in mappings of their own, one for each run of them; of mappings a process may have 65,530. */
+#define RUNS_MAX 16384
+static _Atomic int runs;
+
+static bool is_asked(uintptr_t page)
+{
+    return window_contains((void *)page) && (mark_of((void *)page)->seen & SEEN_HUGE) != 0;
+}
+
+static int asked_beside(uintptr_t first, uintptr_t end)
+{
+    return is_asked(first - HUGE_PAGE_BYTES) + is_asked(end);
+}
+
+bool huge_ask(uint32_t first)
+{
+    struct superblock *mark = descriptor_of_slice(first);
+    uintptr_t page = (uintptr_t)slice_address(first);
+    ASSERT(page % HUGE_PAGE_BYTES == 0);
+    if ((mark->seen & (SEEN_SPLIT | SEEN_HUGE)) != 0)
+        return (mark->seen & SEEN_SPLIT) == 0;
+    int more = 1 - asked_beside(page, page + HUGE_PAGE_BYTES);
+    if (more > 0 && atomic_load_explicit(&runs, memory_order_relaxed) >= RUNS_MAX)
+        return false;
+    atomic_fetch_add_explicit(&runs, more, memory_order_relaxed);
+    mark->seen |= SEEN_HUGE;
+    os_advise_huge((void *)page, HUGE_PAGE_BYTES);
+    return true;
+}
+
+/* Whoever touches them next, and has not asked, is not to wait for a huge page. */
+static void unask(uintptr_t first, uintptr_t end)
+{
+    int more = asked_beside(first, end) - 1;
+    if (more > 0 && atomic_load_explicit(&runs, memory_order_relaxed) >= RUNS_MAX)
+        return;
+    atomic_fetch_add_explicit(&runs, more, memory_order_relaxed);
+    for (uintptr_t at = first; at < end; at += HUGE_PAGE_BYTES)
+        mark_of((void *)at)->seen &= (uint16_t)~SEEN_HUGE;
+    os_advise_small((void *)first, end - first);
+}
+
+static void unask_all(uintptr_t first, uintptr_t end)
+{
+    for (uintptr_t at = first, stop; at < end; at = stop + HUGE_PAGE_BYTES) {
+        for (stop = at; stop < end && is_asked(stop);)
+            stop += HUGE_PAGE_BYTES;
+        if (stop > at)
+            unask(at, stop);
+    }
+}
+
 void huge_note_whole(uintptr_t first, uintptr_t end)
 {
     for (uintptr_t at = first; at < end; at += HUGE_PAGE_BYTES)
         if (window_contains((void *)at))
             mark_of((void *)at)->seen &= (uint16_t)~SEEN_SPLIT;
+    if (option_get(option_huge_pages) == huge_pages_auto)
+        unask_all(first, end);
 }
 
 /* What may be expected to lie on wholly free pages. */
@@ -57,16 +114,17 @@ static size_t purgeable_bytes_in(uint32_t slice)
     case slice_free:
     case slice_free_end:
     case slice_unknown: /* inside a free span, in these stretches; or fresh: the program is about to take it */
-        return (s->flags & FLAG_DIRTY) != 0 ? SLICE_BYTES : 0;
+        return (s->flags & (FLAG_DIRTY | FLAG_WARM)) != 0 ? SLICE_BYTES : 0;
     default:
         return 0;
     }
 }
 
-/* In a dense stretch where huge pages were asked for. */
+/* In a dense stretch, where a huge page was asked for. */
 static bool is_in_huge(const struct superblock *mark)
 {
-    return slice_of_descriptor(mark) >= window_huge_from() && (mark->flags & FLAG_LARGE) == 0;
+    bool is_asked = (mark->seen & SEEN_HUGE) != 0 || option_get(option_huge_pages) == huge_pages_on;
+    return is_asked && (mark->flags & FLAG_LARGE) == 0;
 }
 
 bool huge_was_split(uint32_t slice)

@@ -4,9 +4,9 @@
  * tenth of a millisecond and more for that, the program's threads wait meanwhile for any of its pages, and what stays
  * has lost its huge page.  While the program works that is done only where most of the page goes.
  *
- * The system is not asked whether a page is huge: those of the dense stretches are from where huge pages are asked for
- * (window.h) until they were split here.  In stretches for large blocks every one is broken: most are not huge, and
- * what goes there is large.  All in a pass.
+ * The system is not asked whether a page is huge: those of the dense stretches are for which that was asked, until they
+ * were split here.  In stretches for large blocks every one is broken: most are not huge, and what goes there is large.
+ * All in a pass, but for huge_ask.
  */
 #ifndef SUTLER_HEAP_HUGE_H
 #define SUTLER_HEAP_HUGE_H
@@ -28,7 +28,12 @@ unsigned huge_parts(void *address, size_t bytes, void *part[2]);
 
 /* A part of the page at this address is about to be given back: it is split. */
 void huge_split(void *address);
-/* Whole pages were given back: they will be huge again. */
+/* By who holds all of the huge page that begins at this slice: asks for one.  False if it was split and has not been given
+ * back whole since (the system keeps its table of small pages), or that would take more mappings than a process should
+ * have. */
+bool huge_ask(uint32_t first);
+
+/* Whole pages are given back: they will be what is asked for then.  By who holds them. */
 void huge_note_whole(uintptr_t first, uintptr_t end);
 
 #endif

@@ -37,7 +37,7 @@ struct batch {
  * is to stay. */
 static size_t superblocks_most = SIZE_MAX;
 
-/* What the lists look like, in 14 bits. */
+/* What the lists look like, in 13 bits. */
 static uint16_t look_of(const struct superblock *s)
 {
     uint64_t lists = superblock_word(s) * 0x9e3779b97f4a7c15ull ^
@@ -47,7 +47,7 @@ static uint16_t look_of(const struct superblock *s)
 
 static void note_look(struct superblock *s, uint16_t look, bool is_purged)
 {
-    s->seen = (uint16_t)((s->seen & SEEN_SPLIT) | look | (is_purged ? SEEN_PURGED : 0));
+    s->seen = (uint16_t)((s->seen & (SEEN_SPLIT | SEEN_HUGE)) | look | (is_purged ? SEEN_PURGED : 0));
 }
 
 /* A program that calls malloc_trim again and again pays for what has changed: a wholly free page takes as many bytes in free

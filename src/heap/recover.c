@@ -31,7 +31,6 @@
 #include "heap/outbox.h"
 #include "heap/pass.h"
 #include "heap/span.h"
-#include "heap/touch.h"
 
 static void bind_again(void)
 {
@@ -103,7 +102,6 @@ bool heap_is_locked(void)
 
 void heap_forget_parent(void)
 {
-    touch_forget();
     mapping_cache_recover();
 }
 
@@ -136,6 +134,5 @@ void heap_recover(void)
         lock_reset(&heap_list[i]->lock);
     for (unsigned i = 0; i < GLOBAL_HEAPS; i++)
         lock_reset(&global_heap[i].lock);
-    touch_forget();
     mapping_recover();
 }

@@ -4,10 +4,13 @@
 #include "heap/arena.h"
 #include "os/os.h"
 
-#define TARGET_MIN ((size_t)HUGE_PAGE_SLICES)
+/* A huge page the program is in, and the next: asked for when the first is used up, that would come too late. */
+#define TARGET_MIN ((size_t)2 * HUGE_PAGE_SLICES)
 /* What lies further ahead has left the caches again when the program comes to it. */
 #define TARGET_MAX ((8ul << 20) >> SLICE_SHIFT)
 
+
+static _Atomic uint64_t rest_until_ns; /* 0: not resting */
 
 /* All in slices; under span_lock. */
 static struct {
@@ -17,7 +20,6 @@ static struct {
     size_t expected; /* to be taken in the time the reserve has to last, if it is known */
     size_t provided, wasted, hit, miss;
     struct os_place demanded_at;
-    uint64_t rest_until_ns; /* 0: not resting */
 } reserve = {.front = SLICE_NONE, .target = TARGET_MIN, .expected = SIZE_MAX};
 
 static size_t bound(void)
@@ -33,16 +35,23 @@ static size_t wanted(void)
 
 static bool is_resting(void)
 {
-    if (reserve.rest_until_ns != 0 && os_now_ns() >= reserve.rest_until_ns)
-        reserve.rest_until_ns = 0;
-    return reserve.rest_until_ns != 0;
+    uint64_t until_ns = atomic_load_explicit(&rest_until_ns, memory_order_relaxed);
+    if (until_ns == 0 || os_now_ns() < until_ns)
+        return until_ns != 0;
+    atomic_store_explicit(&rest_until_ns, 0, memory_order_relaxed);
+    return false;
 }
 
 void reserve_rest(uint64_t until_ns)
 {
-    lock_take(&span_lock);
-    reserve.rest_until_ns = until_ns;
-    lock_release(&span_lock);
+    atomic_store_explicit(&rest_until_ns, until_ns, memory_order_relaxed);
+}
+
+bool reserve_is_served(void)
+{
+    if (atomic_load_explicit(&memory_is_short, memory_order_relaxed))
+        return true; /* with nothing */
+    return !atomic_load_explicit(&manager_is_missing, memory_order_relaxed) && !is_resting();
 }
 
 void reserve_expect(size_t bytes)
@@ -57,23 +66,19 @@ static void enlarge(void)
     reserve.target = min_size(reserve.target * 2, bound());
 }
 
-void reserve_hurry(void)
-{
-    lock_take(&span_lock);
-    enlarge();
-    lock_release(&span_lock);
-}
-
 void reserve_follow(const struct arena *a, uint32_t first, size_t slices, size_t have)
 {
     if (a != &arena[span_dense])
         return;
-    /* Small holes between used superblocks are filled on the way: the front stays where the large stretch is. */
-    if (first != reserve.front && have < HUGE_PAGE_SLICES)
+    /* Small holes between used superblocks are filled on the way, and so are pieces of the reserve that the program had to
+     * pass: the front stays where the large stretch is. */
+    bool is_at_front = first == reserve.front, is_ready = slices_with(first, 1, FLAG_WARM) != 0;
+    if (!is_at_front && !is_ready && have < HUGE_PAGE_SLICES)
         return;
-    if (first != reserve.front)
+    if (!is_at_front && !is_ready && first != reserve.cursor) /* not just past what is being made ready */
         reserve.cursor = 0;
-    reserve.front = first + (uint32_t)slices;
+    if (is_at_front || !is_ready)
+        reserve.front = first + (uint32_t)slices;
     if (reserve.ready * 2 < wanted() && demand_is_none() && !is_resting()) {
         reserve.demanded_at = os_current_place();
         demand_raise();
@@ -86,7 +91,7 @@ void reserve_count_taken(uint32_t first, size_t slices)
     for (struct superblock *s = descriptor_of_slice(first), *end = s + slices; s < end; s++) {
         ready += (s->flags & FLAG_WARM) != 0;
         cold += (s->flags & (FLAG_WARM | FLAG_DIRTY)) == 0;
-        __atomic_store_n(&s->flags, s->flags & (uint8_t)~FLAG_WARM, __ATOMIC_RELAXED); /* the manager looks: touch.h */
+        s->flags &= (uint8_t)~FLAG_WARM;
     }
     reserve.ready -= min_size(ready, reserve.ready); /* a child that forgot its spans has none */
     if (arena_of(first) == &arena[span_dense]) {
@@ -109,21 +114,30 @@ void reserve_shrink(void)
     reserve.target = max_size(TARGET_MIN, reserve.target / 2);
 }
 
-/* End of the free stretch that begins at the front; the front itself if there is none (any more). */
-static uint32_t stretch_end(void)
+/* End of the free stretch that begins at `first`, of spans and then perhaps the fresh end; `first` itself if there is
+ * none (any more). */
+static uint32_t stretch_end(uint32_t first)
+{
+    const struct arena *a = &arena[span_dense];
+    uint32_t end = first;
+    if (first == a->fresh_first)
+        return a->fresh_end;
+    if (!window_contains(slice_address(first)) || arena_of(first) != a)
+        return first;
+    if (descriptor_of_slice(first)->kind == slice_free)
+        end += (uint32_t)descriptor_of_slice(first)->span_slices;
+    return end == a->fresh_first ? a->fresh_end : end;
+}
+
+/* The same from the front on.  The next step of the window is opened early, else its first pages would always be missed. */
+static uint32_t front_end(void)
 {
     struct arena *a = &arena[span_dense];
-    if (reserve.front == SLICE_NONE)
-        return SLICE_NONE;
-    /* The next step of the window is opened early, else its first pages would always be missed. */
-    if (reserve.front == a->fresh_first && a->fresh_end - a->fresh_first < reserve.target)
-        arena_open(a, a->fresh_end - a->fresh_first + 1);
-    if (reserve.front == a->fresh_first)
-        return a->fresh_end;
-    if (!window_contains(slice_address(reserve.front)) || arena_of(reserve.front) != a)
-        return reserve.front;
-    const struct superblock *s = descriptor_of_slice(reserve.front);
-    return s->kind == slice_free ? reserve.front + (uint32_t)s->span_slices : reserve.front;
+    uint32_t end = stretch_end(reserve.front);
+    if (end != a->fresh_end || end - reserve.front >= reserve.target)
+        return end;
+    arena_open(a, a->fresh_end - a->fresh_first + 1);
+    return stretch_end(reserve.front);
 }
 
 /* Overtakes a program that has caught up: the page it is about to touch is left to it. */
@@ -136,27 +150,27 @@ static void overtake(bool huge)
         enlarge();
 }
 
-/* Slices from `first` on, up to `stop`, that hold no pages yet. */
-static uint32_t cold_run(uint32_t first, uint32_t stop)
+static bool is_cold(uint32_t first, uint32_t slices)
 {
-    uint32_t end = first;
-    while (end < stop && (descriptor_of_slice(end)->flags & (FLAG_DIRTY | FLAG_WARM)) == 0)
-        end++;
-    return end - first;
+    return slices_with(first, slices, FLAG_DIRTY | FLAG_WARM) == 0;
 }
 
-/* The piece that begins with the first cold slice from *at on; 0 if there is none before `end`. */
+/* The first piece from *at on that holds no pages yet; 0 if there is none before `end`.  What lies before a huge page's
+ * border is left to the program. */
 static uint32_t cold_piece(uint32_t *at, uint32_t end, bool huge)
 {
-    while (*at < end && cold_run(*at, *at + 1) == 0)
-        ++*at;
-    size_t border = align_up(*at + 1ul, huge ? HUGE_PAGE_SLICES : 1);
-    return *at < end ? cold_run(*at, (uint32_t)min_size(end, border)) : 0;
+    uint32_t step = huge ? HUGE_PAGE_SLICES : 1;
+    *at = (uint32_t)align_up(*at, step);
+    while (*at + step <= end && !is_cold(*at, step))
+        *at += step;
+    return *at + step <= end ? step : 0;
 }
 
 static uint32_t piece_ahead(bool huge)
 {
-    uint32_t end = stretch_end();
+    if (reserve.front == SLICE_NONE)
+        return 0;
+    uint32_t end = front_end();
     if (end == reserve.front)
         return 0;
     if (reserve.cursor <= reserve.front)
@@ -173,10 +187,23 @@ static uint32_t piece_of_next_stretch(bool huge, uint32_t *first)
     return is_ahead ? cold_piece(first, a->fresh_end, huge) : 0;
 }
 
+/* Out of the stretch that begins at `stretch`, in which they are. */
+static void take_out(uint32_t stretch, uint32_t first, uint32_t slices)
+{
+    struct arena *a = &arena[span_dense];
+    uint32_t fresh = a->fresh_first, end = first + slices;
+    if (end > fresh && end <= a->fresh_end) {
+        a->fresh_first = end;
+        stretch = arena_insert_merged(fresh, end - fresh);
+    }
+    arena_cut(stretch, first, slices);
+}
+
 bool reserve_next(bool huge, struct reserve_piece *piece)
 {
     uint32_t slices = 0, first = SLICE_NONE;
     lock_take(&span_lock);
+    huge &= reserve.front >= window_huge_from();
     if (reserve.ready < wanted()) {
         slices = piece_ahead(huge);
         first = reserve.cursor;
@@ -186,16 +213,46 @@ bool reserve_next(bool huge, struct reserve_piece *piece)
     if (reserve.ready + slices > bound())
         slices = 0;
     if (slices > 0) {
-        for (uint32_t i = 0; i < slices; i++)
-            descriptor_of_slice(first + i)->flags |= FLAG_WARM;
-        *piece = (struct reserve_piece){slice_address(first), (size_t)slices << SLICE_SHIFT, reserve.demanded_at};
+        take_out(reserve.front, first, slices);
+        *piece = (struct reserve_piece){slice_address(first), (size_t)slices << SLICE_SHIFT, huge, reserve.demanded_at};
         if (first == reserve.cursor)
             reserve.cursor += slices;
-        reserve.ready += slices;
-        reserve.provided += slices;
+        atomic_fetch_add(&spans_away, 1);
     }
     lock_release(&span_lock);
     return slices > 0;
+}
+
+bool reserve_take_rest(uint32_t first, size_t slices, uint32_t page, struct reserve_piece *rest)
+{
+    uint32_t own_end = first + (uint32_t)slices, end = page + HUGE_PAGE_SLICES;
+    ASSERT(page % HUGE_PAGE_SLICES == 0 && page >= first && page < own_end);
+    lock_take(&span_lock);
+    bool is_free = own_end < end && arena_of(page) == &arena[span_dense] && stretch_end(own_end) >= end &&
+                   is_cold(page, HUGE_PAGE_SLICES);
+    if (is_free) {
+        take_out(own_end, own_end, end - own_end);
+        *rest = (struct reserve_piece){slice_address(own_end), (size_t)(end - own_end) << SLICE_SHIFT, .is_huge = true};
+        atomic_fetch_add(&spans_away, 1);
+    }
+    lock_release(&span_lock);
+    return is_free;
+}
+
+void reserve_hand_over(const struct reserve_piece *piece, bool is_ready)
+{
+    uint32_t first = slice_of(piece->address);
+    size_t slices = piece->bytes >> SLICE_SHIFT;
+    lock_take(&span_lock);
+    if (is_ready) {
+        for (struct superblock *s = descriptor_of_slice(first), *end = s + slices; s < end; s++)
+            s->flags |= FLAG_WARM;
+        reserve.ready += slices;
+        reserve.provided += slices;
+    }
+    arena_insert_merged(first, slices);
+    atomic_fetch_sub(&spans_away, 1);
+    lock_release(&span_lock);
 }
 
 struct reserve_counts reserve_counts(void)
@@ -217,5 +274,5 @@ void reserve_forget(void)
     reserve.ready = 0;
     reserve.target = TARGET_MIN;
     reserve.expected = SIZE_MAX;
-    reserve.rest_until_ns = 0;
+    reserve_rest(0);
 }

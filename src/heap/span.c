@@ -6,9 +6,9 @@
 #include "heap/huge.h"
 #include "heap/large.h"
 #include "heap/mapping_cache.h"
+#include "heap/ready.h"
 #include "heap/reserve.h"
 #include "heap/span_cache.h"
-#include "heap/touch.h"
 #include "os/os.h"
 
 #define SPAN_DIRTY_FLOOR (64ul << 20)
@@ -67,12 +67,8 @@ bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *
 {
     if (!take(use, slices, align_slices, first))
         return false;
-    uint32_t touched = *first;
-    if (unlikely(touch_is_beside(touched, slices)))
-        reserve_hurry();
-    if (unlikely(touch_lasts(touched, slices)) && take(use, slices, align_slices, first))
-        span_give(touched, slices);
-    touch_await(*first, slices);
+    if (use == span_dense)
+        ready_own(*first, slices);
     return true;
 }
 
@@ -96,8 +92,6 @@ bool span_extend(uint32_t end, size_t more)
     if (done)
         span_count_taken(end, more);
     lock_release(&span_lock);
-    if (done)
-        touch_await(end, more);
     return done;
 }
 
@@ -117,20 +111,17 @@ static bool give_back_now(uint32_t first, size_t slices)
     return os_purge(start, slices << SLICE_SHIFT);
 }
 
-/* Spans being given back by threads that free them: nobody's at the moment. */
-static _Atomic unsigned leaving;
-
 void span_await_leaving(void)
 {
     static _Atomic uint32_t never;
     const uint64_t moment_ns = 100000;
-    for (int i = 0; i < 100 && atomic_load(&leaving) != 0; i++)
+    for (int i = 0; i < 100 && atomic_load(&spans_away) != 0; i++)
         os_futex_wait_for(&never, 0, moment_ns);
 }
 
 void span_forget_leaving(void)
 {
-    atomic_store(&leaving, 0);
+    atomic_store(&spans_away, 0);
 }
 
 /* More is free than is kept as it is. */
@@ -153,11 +144,11 @@ static void give(uint32_t first, size_t slices, unsigned age)
     span_count.in_use_bytes -= slices << SLICE_SHIFT;
     span_count.dirty_bytes += slices << SLICE_SHIFT;
     if (slices >= SPAN_PURGE_MIN && is_crowded()) {
-        atomic_fetch_add(&leaving, 1);
+        atomic_fetch_add(&spans_away, 1);
         lock_release(&span_lock); /* it takes a millisecond, and until they are inserted the slices are ours */
         bool purged = give_back_now(first, slices);
         lock_take(&span_lock);
-        atomic_fetch_sub(&leaving, 1);
+        atomic_fetch_sub(&spans_away, 1);
         if (purged)
             span_note_returned(first, slices);
     }

@@ -32,7 +32,7 @@ bool span_squeeze(size_t slices, size_t align_slices, uint32_t *first);
 void span_give(uint32_t first, size_t slices);
 void span_give_aged(uint32_t first, size_t slices);
 
-/* Waits for spans other threads have freed and are giving back; in a child, those threads are not there. */
+/* Waits for free spans other threads have in their hands; in a child, those threads are not there. */
 void span_await_leaving(void);
 void span_forget_leaving(void);
 

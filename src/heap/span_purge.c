@@ -19,7 +19,6 @@
 
 #define BATCH 64
 #define BATCH_SLICES (64ul << 20 >> SLICE_SHIFT)
-#define FRESH_PIECE_SLICES (512ul << 10 >> SLICE_SHIFT)
 
 /* How far a walk goes while it holds the lock, in descriptors that follow each other; one that lies apart is as dear as
  * so many of them. */
@@ -137,15 +136,9 @@ static void grow_old(struct walk *w, uint32_t slices)
     w->changed |= choose(w, slices, &before) > 0;
 }
 
-/* Out of the free span, which is two then, or one, or none. */
 static void take_out(struct batch *b, struct walk *w, uint32_t slices)
 {
-    size_t have = descriptor_of_slice(w->span)->span_slices, head = w->at - w->span, tail = have - head - slices;
-    arena_remove(w->span);
-    if (head > 0)
-        arena_insert(w->span, head);
-    if (tail > 0)
-        arena_insert(w->at + slices, tail);
+    arena_cut(w->span, w->at, slices);
     b->run[b->count++] = (struct run){w->at, slices};
     b->slices += slices;
     w->span = w->at + slices;
@@ -245,42 +238,6 @@ static void gather(struct walk *w, struct batch *b)
     release_to_others();
 }
 
-/* ---- the fresh end ---- */
-
-/* The reserve at the fresh end of an arena, which is in no bin: one piece of it, with span_lock held, since only
- * that keeps the program from taking it meanwhile.  0 if there is none, or none to be given back yet. */
-static size_t purge_fresh_piece(struct arena *a, bool all, bool *changed)
-{
-    uint32_t first = a->fresh_first;
-    while (first < a->fresh_end && slices_with(first, 1, FLAG_WARM) == 0)
-        first++;
-    size_t slices = min_size(a->fresh_end - first, FRESH_PIECE_SLICES), warm = slices_with(first, slices, FLAG_WARM);
-    if (warm == 0)
-        return 0;
-    if (!all && a->fresh_seen != a->fresh_first) {
-        *changed = true;
-        return 0;
-    }
-    if (!os_purge(slice_address(first), slices << SLICE_SHIFT))
-        return 0;
-    span_note_returned(first, slices);
-    return warm << SLICE_SHIFT;
-}
-
-static size_t purge_fresh(struct arena *a, bool all, bool *changed)
-{
-    size_t purged = 0, piece;
-    do {
-        lock_take(&span_lock);
-        piece = purge_fresh_piece(a, all, changed);
-        if (piece == 0)
-            a->fresh_seen = a->fresh_first;
-        release_to_others();
-        purged += piece;
-    } while (piece > 0);
-    return purged;
-}
-
 /* ---- all ---- */
 
 /* Of the free spans no more than `most` bytes. */
@@ -314,8 +271,6 @@ size_t span_purge(enum purge_what what, size_t keep_bytes, bool *changed)
     struct walk w = {.what = what, .at = window_slice_from(0), .end = window_end(), .strays = SLICE_NONE};
     size_t purged = purge_spans(&w, most);
     *changed |= w.changed || (what == purge_everything && span_counts().dirty_bytes > 0);
-    for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
-        purged += purge_fresh(&arena[i], what == purge_everything, changed);
     if (reserve_counts().wasted_bytes != reserve.wasted_bytes) {
         lock_take(&span_lock);
         reserve_shrink();

@@ -8,7 +8,6 @@
  */
 #include "heap/arena.h"
 #include "heap/span_cache.h"
-#include "heap/touch.h"
 
 static bool is_free(uint32_t slice)
 {
@@ -102,15 +101,9 @@ static bool open_missing(size_t slices, size_t align_slices)
     return true;
 }
 
-/* Takes `slices` from `at` on out of the free span that begins at `first`. */
 static void cut(uint32_t first, uint32_t at, size_t slices)
 {
-    size_t have = descriptor_of_slice(first)->span_slices, head = at - first, tail = have - head - slices;
-    arena_remove(first);
-    if (head > 0)
-        arena_insert(first, head);
-    if (tail > 0)
-        arena_insert(at + (uint32_t)slices, tail);
+    arena_cut(first, at, slices);
     span_count_taken(at, slices);
 }
 
@@ -130,8 +123,6 @@ bool span_squeeze(size_t slices, size_t align_slices, uint32_t *first)
         cut(found, *first, slices);
     }
     lock_release(&span_lock);
-    if (found != SLICE_NONE)
-        touch_await(*first, slices);
     return found != SLICE_NONE;
 }
 
@@ -146,7 +137,5 @@ bool span_extend_squeezed(uint32_t end, size_t more)
     if (have >= more)
         cut(end, end, more);
     lock_release(&span_lock);
-    if (have >= more)
-        touch_await(end, more);
     return have >= more;
 }

@@ -21,7 +21,7 @@
  *   x_remote    hardware atomics, anyone
  *   x_mail_next hardware atomics: 0 not in a mailbox.  Never reset by formatting: a late poster may still hold it
  *   flags       whoever the slice belongs to: the holder of the span, or of the span lock if it is free
- *   seen        in a pass
+ *   seen        in a pass; SEEN_HUGE whoever holds all of the huge page
  *   the rest    under the lock of the owning heap, or exclusive
  */
 #ifndef SUTLER_HEAP_SUPERBLOCK_H
@@ -84,7 +84,8 @@ enum group {
 /* In `seen`, which has no neighbours that other threads write without a lock. */
 #define SEEN_PURGED 1u /* the superblock was purged looking so */
 #define SEEN_SPLIT 2u  /* the huge page that begins with this slice was split (huge.c) */
-#define SEEN_FLAGS 3u
+#define SEEN_HUGE 4u   /* a huge page was asked for where this slice begins */
+#define SEEN_FLAGS 7u
 
 /* Two cache lines: threads of other heaps read the first to free a block, and must not be made to wait by the owner's
  * every malloc, which writes the second. */

@@ -169,6 +169,16 @@ static bool is_time_for_huge_pages(bool is_dense)
     return is_dense && window_fits_huge_pages() && (huge_from != SLICE_END || has_grown_large());
 }
 
+/* None, until one is asked for (huge.h), whatever the system does where it is not told. */
+static void advise(void *address, size_t bytes)
+{
+    huge_from = min_size(huge_from, top);
+    if (option_get(option_huge_pages) == huge_pages_on)
+        os_advise_huge(address, bytes);
+    else
+        os_advise_small(address, bytes);
+}
+
 uint32_t window_huge_from(void)
 {
     return (uint32_t)huge_from;
@@ -199,10 +209,8 @@ bool window_open(size_t slices, bool is_dense, uint32_t *first, size_t *count)
     /* One unit ahead: at a limit there may be room for slices, but not for their descriptors too. */
     describe(min_size(at + want + UNIT_SLICES, limit));
     top = at;
-    if (is_time_for_huge_pages(is_dense)) {
-        huge_from = min_size(huge_from, top);
-        os_advise_huge((char *)hot.window_base + (top << SLICE_SHIFT), want << SLICE_SHIFT);
-    }
+    if (is_time_for_huge_pages(is_dense))
+        advise((char *)hot.window_base + (top << SLICE_SHIFT), want << SLICE_SHIFT);
     touch_descriptors(top, want);
     *first = (uint32_t)top;
     *count = want;

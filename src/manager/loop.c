@@ -81,5 +81,6 @@ void manager_run(void)
     else
         serve();
     atomic_store(&mapping_is_helped, false);
+    atomic_store(&manager_is_missing, true);
     unmap_run(0); /* what was left for it since it was made; no more is */
 }

@@ -19,7 +19,7 @@
 
 #include "base/compiler.h"
 
-#define MANAGER_START_BYTES ((size_t)16 << 20)
+#define MANAGER_START_BYTES ((size_t)8 << 20)
 
 enum manager_state {
     manager_absent,    /* may be started, but see parks and not_before_ns */

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
  * provision: makes pages ready ahead of the program (heap/reserve.h says which), on the core the program does not use.
- * It is roused by the program, once per half a reserve, and works in pieces of one huge page or, where there are none,
- * 64 KiB, each under the pass lock.
+ * It is roused by the program, once per half a reserve, and works in pieces of one huge page or, where these are
+ * dear or not to be had, 64 KiB, each under the pass lock.
  *
  * It stops where it would harm: when the memory left to the process is short (making ready near a limit would call the
  * system's killer), and for a while when no core is spare: its own thread had to wait for one, or more tasks want to
  * run than there are (the system would move the program's threads about to make room for it).
  */
 #include "heap/demand.h"
+#include "heap/huge_price.h"
 #include "heap/pass.h"
-#include "heap/touch.h"
+#include "heap/ready.h"
 #include "manager/headroom.h"
 #include "manager/jobs.h"
 #include "manager/place.h"
@@ -27,7 +28,6 @@
 #define REST_NS_MIN 1000000ull
 #define REST_NS_MAX 64000000ull
 
-static bool is_huge = true; /* the last piece became a huge page; or there was none yet */
 #define NODE_NONE UINT32_MAX
 static unsigned preferred_node;
 static uint64_t moved_ns;    /* off the program's cpu */
@@ -69,16 +69,14 @@ static void settle_beside(struct os_place place)
         moved_ns = now;
 }
 
-static bool provide_piece(void)
+static bool provide_piece(uint64_t now_ns)
 {
     struct reserve_piece piece;
-    if (!reserve_next(is_huge, &piece))
+    if (!reserve_next(huge_price_is_fair(now_ns), &piece))
         return false;
     headroom_use(piece.bytes);
     settle_beside(piece.demanded_at);
-    enum touched touched = touch_piece(&piece);
-    if (touched != touched_taken)
-        is_huge = touched == touched_huge;
+    ready_piece(&piece);
     return true;
 }
 
@@ -130,7 +128,7 @@ bool provision_run(uint64_t budget_ns)
     bool more;
     do {
         pass_begin();
-        more = provide_piece();
+        more = provide_piece(now_ns);
         bool wanted = pass_is_wanted() || atomic_load(&manager_is_called_off);
         pass_end();
         now_ns = os_now_ns();

@@ -102,6 +102,7 @@ static long make_thread(void)
     long result = -ECANCELED;
     if (atomic_load(&manager_life.parks) == 0 && manager_state() == manager_busy) {
         atomic_store(&mapping_is_helped, true);
+        atomic_store(&manager_is_missing, false);
         result = clone_thread(run, block + STACK_BYTES, thread_pointer, &manager_life.tid);
     }
     if (result < 0) {
@@ -123,8 +124,10 @@ static void start(void)
             manager_stay_away(REFUSED_NS);
         else if (error != 0 && error != -ECANCELED)
             manager_forbid();
-        if (error != 0)
+        if (error != 0) {
+            atomic_store(&manager_is_missing, true);
             manager_end();
+        }
     }
     os_restore_signals(signals);
 }

@@ -45,6 +45,7 @@ void manager_forbid(void)
     uint32_t seen = atomic_load(&manager_life.word);
     while (!atomic_compare_exchange_strong(&manager_life.word, &seen, (seen & ~MANAGER_STATE_MASK) | manager_forbidden))
         continue;
+    atomic_store(&manager_is_missing, true);
     os_futex_wake_all(&manager_life.word);
 }
 

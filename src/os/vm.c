@@ -147,6 +147,11 @@ void os_advise_huge(void *address, size_t size)
     sys_call(SYS_madvise, (long)address, (long)size, MADV_HUGEPAGE, 0, 0, 0);
 }
 
+void os_advise_small(void *address, size_t size)
+{
+    sys_call(SYS_madvise, (long)address, (long)size, MADV_NOHUGEPAGE, 0, 0, 0);
+}
+
 bool os_wipe_on_fork(void *address, size_t size)
 {
     return !sys_failed(sys_call(SYS_madvise, (long)address, (long)size, MADV_WIPEONFORK, 0, 0, 0));

@@ -49,7 +49,7 @@ static void started(uint64_t seed)
 {
     struct rng rng = {seed};
     expect_auto();
-    hoard_grow(&rng, 8 * MIB);
+    hoard_grow(&rng, 5 * MIB);
     CHECK_MSG(manager_of(getpid()) == 0, "a manager for a small program");
     needs_manager(&rng);
     uses_the_heap(&rng);

@@ -3,19 +3,17 @@
  * The reserve: pages made ready ahead of the program by touching them, and given back where they were not used.
  *
  * A free stretch of slices, one page each. Two threads of the program take slices from its front, write to them, and
- * give some back. The manager marks the slice ahead of the front as ready under the span lock and touches its page
- * afterwards, without any lock: by then the slice may be in somebody's hands. Now and then it gives pages back: unused
- * ones at the fresh end under the lock, those of free spans after taking them out of the bins. Outside the lock it may
- * stop for ever at any step.
+ * give some back. The manager takes the slice ahead of the front out under the span lock, touches its page without any lock,
+ * and puts it back as ready. Now and then it gives pages of free spans back, after taking them out of the bins likewise.
+ * Outside the lock it may stop for ever at any step.
  *
- * Claims: whatever the program wrote stays; memory said to be zero is; what counts as ready are the free slices marked
- * so, never more than the bound; the program finishes without the manager.
+ * Claims: no page the program has is touched, and whatever it wrote stays; memory said to be zero is; what counts as ready
+ * are the free slices marked so, never more than the bound; the program finishes without the manager.
  *
  * Broken on purpose:
- *   TOUCH_CLEARS    making ready stores zeros instead of leaving what is there
- *   MARK_LATE       the slice is marked as ready after the lock was released
+ *   TOUCH_IN_BIN    a slice can be taken while its page is made ready
+ *   MARK_LATE       it is marked as ready after the lock was released
  *   TAKE_KEEPS_MARK the program takes a slice and leaves the mark on it
- *   FRESH_UNLOCKED  unused pages of the fresh end are given back after the lock was released
  *   PURGE_IN_BIN    a free span's pages are given back while it can be taken
  *   DIRTY_LATE      a slice is free before it is known to hold something
  */
@@ -26,7 +24,7 @@
 #define IN_FRESH   0 /* never used, the fresh end */
 #define IN_BIN     1
 #define IN_PROGRAM 2
-#define IN_MANAGER 3 /* taken out to give its page back */
+#define IN_MANAGER 3 /* taken out to make its page ready, or to give it back */
 
 byte where[SLICES];
 bit warm[SLICES], dirty[SLICES];
@@ -140,9 +138,9 @@ inline provide()
         if
         :: ready < BOUND && cursor < SLICES && is_free(cursor) && !warm[cursor] && !dirty[cursor] ->
             s = cursor; cursor++
-#ifndef MARK_LATE
+#ifndef TOUCH_IN_BIN
             ;
-            warm[s] = 1; ready++
+            where[s] = IN_MANAGER
 #endif
         :: else
         fi
@@ -150,42 +148,18 @@ inline provide()
     unlock(MANAGER);
     if
     :: s != NONE ->
+        assert(where[s] != IN_PROGRAM); /* who may have forbidden to write there */
+        lock(MANAGER);
 #ifdef MARK_LATE
-        d_step { warm[s] = 1; ready++ };
-#endif
-#ifdef TOUCH_CLEARS
-        page[s] = 0
+        where[s] = IN_BIN;
+        unlock(MANAGER);
+        d_step { warm[s] = 1; ready++ }
 #else
-        atomic { page[s] = page[s] | 0 } /* the machine's own atomic "or" */
+        d_step { warm[s] = 1; ready++; where[s] = IN_BIN };
+        unlock(MANAGER)
 #endif
     :: else
     fi
-}
-
-inline purge_fresh()
-{
-    lock(MANAGER);
-    d_step {
-        s = NONE; i = 0;
-        do
-        :: i < SLICES && where[i] == IN_FRESH && warm[i] -> s = i; break
-        :: i < SLICES && !(where[i] == IN_FRESH && warm[i]) -> i++
-        :: i == SLICES -> break
-        od;
-        i = 0
-    };
-#ifdef FRESH_UNLOCKED
-    unlock(MANAGER);
-#endif
-    if
-    :: s != NONE ->
-        page[s] = 0;
-        note_returned(s)
-    :: else
-    fi;
-#ifndef FRESH_UNLOCKED
-    unlock(MANAGER)
-#endif
 }
 
 inline purge_span()
@@ -231,7 +205,6 @@ proctype manager(byte passes)
             passes--;
             if
             :: provide()
-            :: purge_fresh()
             :: purge_span()
             fi;
             s = 0

@@ -9,25 +9,26 @@
 #include <pthread.h>
 
 #include "heap/arena.h"
+#include "heap/ready.h"
 #include "heap/span.h"
-#include "heap/touch.h"
 #include "os/os.h"
 #include "unit.h"
 
-#define TARGET_MIN (2ul << 20)
+#define TARGET_MIN (4ul << 20)
 #define TARGET_MAX (8ul << 20)
 
-static void (*while_touching)(void *page); /* called once */
-
-void __real_os_touch(void *page);
-void __wrap_os_touch(void *page);
-void __wrap_os_touch(void *page)
+/* However long they take on this machine. */
+bool __wrap_huge_price_is_known(void);
+bool __wrap_huge_price_is_known(void)
 {
-    void (*call)(void *page) = while_touching;
-    while_touching = NULL;
-    if (call != NULL)
-        call(page);
-    __real_os_touch(page);
+    return true;
+}
+
+bool __wrap_huge_price_is_fair(uint64_t now_ns);
+bool __wrap_huge_price_is_fair(uint64_t now_ns)
+{
+    (void)now_ns;
+    return true;
 }
 
 static uint32_t take_one(void)
@@ -56,7 +57,7 @@ static size_t provide(bool huge)
         const uint64_t *word = piece.address;
         for (size_t i = 0; i < piece.bytes / 8; i += 512)
             EXPECT_EQ(word[i], 0);
-        touch_piece(&piece);
+        ready_piece(&piece);
         bytes += piece.bytes;
         EXPECT(bytes <= bound());
     }
@@ -174,52 +175,47 @@ static void what_was_refused_comes_later(void)
     reserve_expect(SIZE_MAX);
 }
 
-static size_t target_before;
-
-static void take_beside(void *page)
+static void shrink_target(void)
 {
-    uint32_t touched = slice_of(page), border = (uint32_t)align_down(touched, HUGE_PAGE_SLICES);
-    EXPECT(touch_is_beside(touched, 1));
-    EXPECT(touch_is_beside(border + HUGE_PAGE_SLICES - 1, 1));
-    EXPECT(touch_is_beside(border - 1, 2)); /* it begins before, and reaches over the page */
-    EXPECT(!touch_is_beside(border - 1, 1));
-    EXPECT(!touch_is_beside(border + HUGE_PAGE_SLICES, 1));
-    EXPECT_EQ(take_one(), border - 1);
-    EXPECT_EQ(reserve_counts().target_bytes, target_before);
-    EXPECT_EQ(take_one() / HUGE_PAGE_SLICES, border / HUGE_PAGE_SLICES);
-    EXPECT_EQ(reserve_counts().target_bytes, target_before * 2);
-}
-
-/* Who has all but caught up, and takes a part of the huge page that is being made ready, is kept more. */
-static void who_comes_too_near_is_kept_more(void)
-{
-    struct reserve_piece piece;
-    while (reserve_counts().reserve_bytes > 0)
-        take_one();
-    while (take_one() % HUGE_PAGE_SLICES != HUGE_PAGE_SLICES - 2)
-        ; /* the front is at the last slice of a huge page */
     lock_take(&span_lock);
     while (reserve_counts().target_bytes > TARGET_MIN)
         reserve_shrink();
     lock_release(&span_lock);
+}
+
+/* What is being made ready nobody else has: who comes to it meanwhile takes what lies behind, is kept more from then on,
+ * and comes back to it. */
+static void who_overtakes_goes_past(void)
+{
+    struct reserve_piece piece, next;
+    while (reserve_counts().reserve_bytes > 0)
+        take_one();
     EXPECT(reserve_next(true, &piece));
-    target_before = reserve_counts().target_bytes;
-    while_touching = take_beside;
-    touch_piece(&piece);
-    EXPECT(while_touching == NULL);
-    EXPECT(!touch_is_beside(slice_of(piece.address), 1)); /* it is over */
+    shrink_target();
+    EXPECT(piece.is_huge && piece.bytes == RESERVE_PIECE_MAX);
+    uint32_t first = slice_of(piece.address), end = first + HUGE_PAGE_SLICES, taken;
+    do
+        taken = take_one();
+    while (taken < first);
+    EXPECT_EQ(taken, end);
     size_t target = reserve_counts().target_bytes;
-    take_one();
-    EXPECT_EQ(reserve_counts().target_bytes, target);
-    for (int i = 0; i < 4; i++)
-        reserve_hurry();
-    EXPECT_EQ(reserve_counts().target_bytes, bound());
+    EXPECT(reserve_next(true, &next));
+    EXPECT_EQ(reserve_counts().target_bytes, min_size(bound(), 2 * target));
+    EXPECT_EQ(slice_of(next.address), end + HUGE_PAGE_SLICES); /* in the page it has come to it is left alone */
+    ready_piece(&piece);
+    ready_piece(&next);
+    size_t hit = reserve_counts().hit_bytes;
+    for (uint32_t at = first; at < end; at++)
+        EXPECT_EQ(take_one(), at);
+    EXPECT_EQ(reserve_counts().hit_bytes - hit, RESERVE_PIECE_MAX);
+    EXPECT_EQ(take_one(), end + 1); /* and on where it was */
 }
 
 /* Given back by the second pass that finds it unused; counted as waste; the target is halved. */
 static void unused_reserve_is_given_back(void)
 {
-    take_one();
+    while (reserve_counts().reserve_bytes >= TARGET_MIN)
+        take_one();
     EXPECT(provide(true) > 0);
     struct reserve_counts before = reserve_counts();
     bool changed = false;
@@ -249,6 +245,7 @@ static void used_memory_is_not_provided_for(void)
     while (reserve_next(true, &piece)) {
         uint32_t at = slice_of(piece.address);
         EXPECT(at + (piece.bytes >> SLICE_SHIFT) <= first || at >= first + slices);
+        ready_piece(&piece);
     }
 }
 
@@ -271,8 +268,10 @@ static void large_blocks_are_not_provided_for(void)
         return unit_say("no border between dense and large stretches here\n");
     struct reserve_piece piece;
     for (int i = 0; i < 4; i++)
-        if (reserve_next(true, &piece))
+        if (reserve_next(true, &piece)) {
             EXPECT(arena_of(slice_of(piece.address)) == dense);
+            ready_piece(&piece);
+        }
 }
 
 /* Where the window goes on elsewhere, for large blocks have the slices behind it, so does the reserve. */
@@ -332,6 +331,7 @@ int main(void)
 {
     unit_print_mode();
     unit_watchdog(60);
+    atomic_store(&manager_is_missing, false); /* it is us */
     reach_fresh_memory();
     demand_is_raised_once();
     no_demand_is_raised_while_resting();
@@ -344,7 +344,7 @@ int main(void)
     target_follows_the_pace_downwards();
     what_is_ready_is_hit(true);
     what_was_refused_comes_later();
-    who_comes_too_near_is_kept_more();
+    who_overtakes_goes_past();
     goes_on_in_the_next_stretch();
     unused_reserve_is_given_back();
     used_memory_is_not_provided_for();

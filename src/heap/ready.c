@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/ready.h"
+
+#include "heap/arena.h"
+#include "heap/huge.h"
+#include "heap/huge_price.h"
+#include "os/os.h"
+
+/* Not what other threads did meanwhile, where the system may be asked. */
+static uint64_t own_time_us(void)
+{
+    return os_may_call_luxuries() ? os_thread_cpu_us() : os_now_ns() / 1000;
+}
+
+/* All of a huge page is held by the caller.  Asks for it; whether it came. */
+static bool bring_huge(char *page)
+{
+    unsigned char there[HUGE_PAGE_BYTES / OS_PAGE_BYTES_MIN];
+    uint64_t start_us = own_time_us();
+    if (!huge_ask(slice_of(page)))
+        return false;
+    os_touch(page);
+    uint64_t used_us = own_time_us() - start_us;
+    bool came = !os_find_resident(page, HUGE_PAGE_BYTES, there) || there[HUGE_PAGE_BYTES / os_page_bytes - 1] != 0;
+    if (came)
+        huge_price_note_huge(used_us, os_now_ns());
+    else
+        huge_price_note_refused(os_now_ns());
+    return came;
+}
+
+static void bring_small(char *start, size_t bytes)
+{
+    uint64_t start_us = own_time_us();
+    for (char *page = start; page < start + bytes; page += os_page_bytes)
+        os_touch(page);
+    huge_price_note_small(own_time_us() - start_us, bytes);
+}
+
+void ready_piece(const struct reserve_piece *piece)
+{
+    if (!piece->is_huge || !bring_huge(piece->address))
+        bring_small(piece->address, piece->bytes);
+    reserve_hand_over(piece, true);
+}
+
+void ready_own(uint32_t first, size_t slices)
+{
+    struct reserve_piece rest;
+    uint32_t page = (uint32_t)align_up(first, HUGE_PAGE_SLICES);
+    if (likely(reserve_is_served()) || first < window_huge_from())
+        return;
+    if (unlikely(!huge_price_is_known()) && slices_with(first, 1, FLAG_DIRTY) == 0)
+        bring_small(slice_address(first), SLICE_BYTES);
+    else if (page < first + slices && huge_price_is_fair(os_now_ns()) && reserve_take_rest(first, slices, page, &rest))
+        reserve_hand_over(&rest, bring_huge(slice_address(page)));
+}
