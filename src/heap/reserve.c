@@ -9,7 +9,6 @@
 /* What lies further ahead has left the caches again when the program comes to it. */
 #define TARGET_MAX ((8ul << 20) >> SLICE_SHIFT)
 
-
 static _Atomic uint64_t rest_until_ns; /* 0: not resting */
 
 /* All in slices; under span_lock. */
