@@ -227,8 +227,10 @@ static int own_mappings(int *all)
     int pages = 0;
     *all = 0;
     CHECK(proc_read("/proc/self/maps", text, sizeof text) > 0);
-    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
-        ++*all;
+    /* What follows on another is counted with it: a heap is one range, of which some parts are asked to be huge pages. */
+    unsigned long start, end, last = 0;
+    for (const char *at = text; sscanf(at, "%lx-%lx", &start, &end) == 2; at = strchr(at, '\n') + 1, last = end)
+        *all += start != last;
     for (const char *at = text; (at = strstr(at, "sutler-stats")) != NULL; at++)
         pages++;
     return pages;
