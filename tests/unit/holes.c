@@ -23,20 +23,6 @@ size_t __wrap_os_resident_peak_bytes(void)
     return SIZE_MAX;
 }
 
-/* However long they take on this machine. */
-bool __wrap_huge_price_is_known(void);
-bool __wrap_huge_price_is_known(void)
-{
-    return true;
-}
-
-bool __wrap_huge_price_is_fair(uint64_t now_ns);
-bool __wrap_huge_price_is_fair(uint64_t now_ns)
-{
-    (void)now_ns;
-    return true;
-}
-
 static bool is_out_of_memory;
 
 int __real_os_map_at(void *address, size_t size);

@@ -34,20 +34,6 @@ size_t __wrap_os_resident_peak_bytes(void)
     return resident;
 }
 
-/* However long they take on this machine. */
-bool __wrap_huge_price_is_known(void);
-bool __wrap_huge_price_is_known(void)
-{
-    return true;
-}
-
-bool __wrap_huge_price_is_fair(uint64_t now_ns);
-bool __wrap_huge_price_is_fair(uint64_t now_ns)
-{
-    (void)now_ns;
-    return true;
-}
-
 /* Huge pages are not asked for by what was opened alone. */
 static void a_small_process_gets_none(void)
 {

@@ -33,20 +33,6 @@ uint64_t __wrap_os_thread_cpu_us(void)
     return __wrap_os_now_ns() / 1000;
 }
 
-/* However long they take on this machine. */
-bool __wrap_huge_price_is_known(void);
-bool __wrap_huge_price_is_known(void)
-{
-    return true;
-}
-
-bool __wrap_huge_price_is_fair(uint64_t now_ns);
-bool __wrap_huge_price_is_fair(uint64_t now_ns)
-{
-    (void)now_ns;
-    return true;
-}
-
 static uint32_t taken[8192];
 static unsigned taken_count;
 

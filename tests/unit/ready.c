@@ -8,6 +8,7 @@
 #include "heap/huge.h"
 #include "heap/purge.h"
 #include "heap/span.h"
+#include "price.h"
 #include "unit.h"
 
 #define GROW_SLICES (64u << 20 >> SLICE_SHIFT)
@@ -65,21 +66,6 @@ size_t __wrap_os_resident_peak_bytes(void);
 size_t __wrap_os_resident_peak_bytes(void)
 {
     return SIZE_MAX;
-}
-
-static bool is_fair = true;
-
-bool __wrap_huge_price_is_known(void);
-bool __wrap_huge_price_is_known(void)
-{
-    return true;
-}
-
-bool __wrap_huge_price_is_fair(uint64_t now_ns);
-bool __wrap_huge_price_is_fair(uint64_t now_ns)
-{
-    (void)now_ns;
-    return is_fair;
 }
 
 /* Superblocks of one to so many slices; how many huge pages are asked for. */
@@ -145,9 +131,9 @@ int main(void)
     expect_unasked();
 
     atomic_store(&manager_is_missing, true);
-    is_fair = false;
+    price_is_fair = false;
     EXPECT_EQ(grow(3), 0);
-    is_fair = true;
+    price_is_fair = true;
     give_all_back();
     EXPECT(grow(15) >= ALL_PAGES / 2); /* in memory used before */
     give_all_back();

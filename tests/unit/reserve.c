@@ -17,20 +17,6 @@
 #define TARGET_MIN (4ul << 20)
 #define TARGET_MAX (8ul << 20)
 
-/* However long they take on this machine. */
-bool __wrap_huge_price_is_known(void);
-bool __wrap_huge_price_is_known(void)
-{
-    return true;
-}
-
-bool __wrap_huge_price_is_fair(uint64_t now_ns);
-bool __wrap_huge_price_is_fair(uint64_t now_ns)
-{
-    (void)now_ns;
-    return true;
-}
-
 static uint32_t take_one(void)
 {
     uint32_t first;
