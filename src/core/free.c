@@ -110,26 +110,34 @@ static bool is_foreign(const struct superblock *s)
     return superblock_owner(s) != heap_of_cid[sync_slot()];
 }
 
+/* True if that is the end of it; else nothing was done. */
+static inline bool has_ended(enum hot_pushed pushed, struct superblock *s, void *p)
+{
+    switch (pushed) {
+    case hot_pushed:
+        return true;
+    case hot_pushed_notify:
+        free_notify(s);
+        return true;
+    case hot_double:
+        free_double(p);
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void free_by_section(struct superblock *s, void *p)
 {
-    for (int i = rcs_is_suspended() ? TRIES_MAX : 0; i < TRIES_MAX; i++)
-        switch (hot_push(p, s)) {
-        case hot_pushed:
+    for (int i = rcs_is_suspended() ? TRIES_MAX : 0; i < TRIES_MAX; i++) {
+        enum hot_pushed pushed = hot_push(p, s);
+        if (has_ended(pushed, s, p))
             return;
-        case hot_pushed_notify:
-            free_notify(s);
-            return;
-        case hot_double:
-            free_double(p);
-            return;
-        case hot_foreign:
-            if (!is_foreign(s))
-                continue; /* it was moved, or we were */
+        if (pushed == hot_foreign && is_foreign(s)) { /* else it was moved, or we were */
             free_remotely(s, p, superblock_owner(s));
             return;
-        case hot_aborted:
-            continue;
         }
+    }
     push_remote(s, p);
 }
 
@@ -137,20 +145,8 @@ static void free_by_section(struct superblock *s, void *p)
  * the superblock from one heap to another, is not waited for. */
 static inline void free_locked(struct superblock *s, void *p)
 {
-    switch (locked_push(p, s)) {
-    case hot_pushed:
-        return;
-    case hot_pushed_notify:
-        free_notify(s);
-        return;
-    case hot_double:
-        free_double(p);
-        return;
-    case hot_foreign:
-    case hot_aborted:
+    if (!has_ended(locked_push(p, s), s, p))
         push_remote(s, p);
-        return;
-    }
 }
 
 /* The short way to it, which comes first: but for it, a lock mode has only slow ways. */

@@ -10,10 +10,7 @@
  * link in %rcx. */
 .macro POP name, empty, damaged
 	SECTION_BEGIN \name, %rax, %rdx
-	movq	hot + HOT_CID(%rip), %rax
-	movl	%fs:(%rax), %eax
-	leaq	heap_of_cid(%rip), %rcx
-	movq	(%rcx, %rax, 8), %rcx
+	LOAD_HEAP %rax, %eax, %rcx
 	movq	HEAP_ACTIVE(%rcx, %rdi, 8), %rsi
 	movq	SUPERBLOCK_WORD(%rsi), %rax
 	shrq	$16, %rax
@@ -29,10 +26,7 @@
 /* Pushes block %rdi to the superblock %rax.  Uses rcx rdx rsi r8 r9 r10; leaves the new word in %r9. */
 .macro PUSH name, foreign, double, notify, is_block=, mark=
 	SECTION_BEGIN \name, %rcx, %rdx
-	movq	hot + HOT_CID(%rip), %rcx
-	movl	%fs:(%rcx), %ecx
-	leaq	heap_of_cid(%rip), %rsi
-	movq	(%rsi, %rcx, 8), %rsi
+	LOAD_HEAP %rcx, %ecx, %rsi
 	\mark
 	cmpq	%rsi, SUPERBLOCK_OWNER(%rax)
 	jne	\foreign
@@ -60,10 +54,7 @@
 	movq	%r10, %r11
 	andl	$(OUTBOX_CHAINS - 1), %r10d
 	SECTION_BEGIN \name, %rcx, %rdx
-	movq	hot + HOT_CID(%rip), %rcx
-	movl	%fs:(%rcx), %ecx
-	leaq	heap_of_cid(%rip), %rsi
-	movq	(%rsi, %rcx, 8), %rsi
+	LOAD_HEAP %rcx, %ecx, %rsi
 	movq	HEAP_OUTBOX(%rsi), %rsi
 	testq	%rsi, %rsi
 	jz	\refused

@@ -48,6 +48,14 @@
 .Lstart_\name:
 .endm
 
+/* Into `heap` the heap of the present cid; `cid` is one register by two names. */
+.macro LOAD_HEAP cid, cid32, heap
+	movq	hot + HOT_CID(%rip), \cid
+	movl	%fs:(\cid), \cid32
+	leaq	heap_of_cid(%rip), \heap
+	movq	(\heap, \cid, 8), \heap
+.endm
+
 .macro SECTION_COMMITTED name
 .Lcommitted_\name:
 	.pushsection .data.rel.ro, "aw", @progbits
