@@ -146,7 +146,7 @@ void *heap_take_exclusive(struct heap *h, unsigned c);
 /* Before memory is refused: a block of any heap's superblock, which becomes h's, or of a fresh one however short.  `h`
  * may be NULL, where there is no memory for a heap: then it is the global heap's.  No lock held. */
 void *heap_take_wherever(struct heap *h, unsigned c);
-/* An exclusive superblock of class `c` with room, from the global heap, a quiet heap or fresh memory; or NULL. */
+/* An exclusive superblock of class `c` with room, from the global heap, a heap at rest or fresh memory; or NULL. */
 struct superblock *heap_acquire(struct heap *h, unsigned c);
 
 /* ---- global heap (settle.c); these take its lock ---- */
@@ -158,9 +158,9 @@ struct superblock *global_take(unsigned c, enum look look);
 /* ---- other cids' heaps (takeover.c) ---- */
 /* These look at a few of the others, the next ones each time: what is free in a heap nobody runs on is found in time, and
  * no refill pays for how many heaps there are. */
-/* Makes a superblock of another heap, a quiet one, exclusive: it has class `c` and room.  NULL if there is none. */
+/* Makes a superblock of another heap, one at rest, exclusive: it has class `c` and room.  NULL if there is none. */
 struct superblock *heap_steal(struct heap *h, unsigned c);
-/* Before new memory is used: takes what was posted to quiet heaps, remote frees that wait for a slow path which may
+/* Before new memory is used: takes what was posted to heaps at rest, remote frees that wait for a slow path which may
  * never come, and settles it in `h`.  True if there was any. */
 bool heap_sweep(struct heap *h);
 /* For when there is no memory: makes a superblock of class `c` with room exclusive, whichever heap has it, active or not;

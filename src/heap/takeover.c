@@ -9,7 +9,8 @@
  * after all costs that thread a restarted section and its locality.  Two guesses: a thread that finds itself on another
  * heap than at its last slow path has left that one, so if nobody has been in a slow path of it since, and its lists do
  * not change for a moment, nobody else is on it; any heap is called quiet if its slow paths and active lists have not
- * changed for QUIET_NS, longer than a thread is likely to compute without allocating.
+ * changed for QUIET_NS, longer than a thread is likely to compute without allocating.  Single superblocks, none of them
+ * active, are taken sooner: from a heap that had no slow path for AT_REST_NS, and so has not looked at what came back.
  *
  * No refill looks at more than LOOKS_MAX others, however many there are: each goes on where the heap's last one ended.
  *
@@ -22,6 +23,7 @@
 #include "os/os.h"
 
 #define QUIET_NS 10000000u
+#define AT_REST_NS 1000000u
 /* Other heaps a refill looks at, when it would steal and when it would sweep. */
 #define LOOKS_MAX 8u
 /* Superblocks moved in one merge, or sweep: the lock is held meanwhile. */
@@ -76,24 +78,30 @@ static uint32_t pulse_of(const struct heap *h)
     return (uint32_t)(pulse ^ pulse >> 32);
 }
 
-/* Has `now`, seen at `now_ns`, been so for QUIET_NS?  Several threads may look at once; a mixed-up answer is only a wrong
+/* Has `now`, seen at `now_ns`, been so for `for_ns`?  Several threads may look at once; a mixed-up answer is only a wrong
  * guess. */
-static bool is_unchanged(uint32_t *last, uint64_t *since_ns, uint32_t now, uint64_t now_ns)
+static bool is_unchanged(uint32_t *last, uint64_t *since_ns, uint32_t now, uint64_t now_ns, uint64_t for_ns)
 {
     if (now != __atomic_load_n(last, __ATOMIC_RELAXED)) {
         __atomic_store_n(last, now, __ATOMIC_RELAXED);
         __atomic_store_n(since_ns, now_ns, __ATOMIC_RELAXED);
         return false;
     }
-    return now_ns - __atomic_load_n(since_ns, __ATOMIC_RELAXED) >= QUIET_NS;
+    return now_ns - __atomic_load_n(since_ns, __ATOMIC_RELAXED) >= for_ns;
 }
 
-/* Most heaps that are not quiet have had slow paths, and show it by one line of memory. */
+/* Has it had no slow path for so long?  One line of memory says so. */
+static bool is_unstirred(struct heap *h, uint64_t now_ns, uint64_t for_ns)
+{
+    return is_unchanged(&h->stir, &h->stir_since_ns, stir_of(h), now_ns, for_ns);
+}
+
+/* Most heaps that are not quiet have been stirred. */
 static bool is_quiet(struct heap *h)
 {
     uint64_t now_ns = os_now_ns();
-    return is_unchanged(&h->stir, &h->stir_since_ns, stir_of(h), now_ns) &&
-           is_unchanged(&h->pulse, &h->pulse_since_ns, pulse_of(h), now_ns);
+    return is_unstirred(h, now_ns, QUIET_NS) &&
+           is_unchanged(&h->pulse, &h->pulse_since_ns, pulse_of(h), now_ns, QUIET_NS);
 }
 
 void heap_note_idle(void)
@@ -119,16 +127,17 @@ static bool has_superblock(const struct heap *h, unsigned c)
     return false;
 }
 
-/* The first of the next LOOKS_MAX heaps after *at that `has` it, is quiet, and whose lock is free: taken now.  NULL if
+/* The first of the next LOOKS_MAX heaps after *at that `has` it, is at rest, and whose lock is free: taken now.  NULL if
  * none of them will do. */
-static struct heap *lock_quiet(const struct heap *h, uint16_t *at, bool (*has)(const struct heap *, unsigned), unsigned c)
+static struct heap *lock_resting(const struct heap *h, uint16_t *at, bool (*has)(const struct heap *, unsigned), unsigned c)
 {
+    const uint64_t now_ns = os_now_ns();
     unsigned total = atomic_load_explicit(&heap_total, memory_order_acquire);
     for (unsigned i = 0; i < LOOKS_MAX && i < total; i++) {
         *at = (uint16_t)(*at + 1u < total ? *at + 1u : 0);
         struct heap *other = heap_list[*at];
         TALLY(looks);
-        if (other != h && has(other, c) && is_quiet(other) && lock_try(&other->lock))
+        if (other != h && has(other, c) && is_unstirred(other, now_ns, AT_REST_NS) && lock_try(&other->lock))
             return other;
     }
     return NULL;
@@ -149,7 +158,7 @@ static struct superblock *take_away(struct heap *other, struct superblock *s)
 
 struct superblock *heap_steal(struct heap *h, unsigned c)
 {
-    struct heap *other = rcs_has_fence() ? lock_quiet(h, &h->steal_at, has_superblock, c) : NULL;
+    struct heap *other = rcs_has_fence() ? lock_resting(h, &h->steal_at, has_superblock, c) : NULL;
     if (other == NULL)
         return NULL;
     struct superblock *s = take_away(other, heap_find_fullest(other, c));
@@ -295,7 +304,7 @@ static bool has_mail(const struct heap *h, unsigned c)
 
 bool heap_sweep(struct heap *h)
 {
-    struct heap *other = rcs_has_fence() ? lock_quiet(h, &h->sweep_at, has_mail, 0) : NULL;
+    struct heap *other = rcs_has_fence() ? lock_resting(h, &h->sweep_at, has_mail, 0) : NULL;
     if (other == NULL)
         return false;
     uint32_t chain = take_posted(other);

@@ -28,7 +28,7 @@ static void settle(struct heap *h, struct superblock *s)
     lock_release(&h->lock);
 }
 
-/* Longer than any heap must have been still to be called quiet. */
+/* Longer than any heap must have been still to be called quiet, or at rest. */
 static void let_it_become_quiet(void)
 {
     const struct timespec pause = {.tv_nsec = 15000000};
@@ -51,17 +51,15 @@ static struct superblock *steal(struct heap *h, unsigned c)
     return s;
 }
 
-static void a_quiet_heap_is_stolen_from(unsigned c)
+static void a_resting_heap_is_stolen_from(unsigned c)
 {
     struct heap *h = test_heap_new(true), *other = test_heap_new(true);
     struct superblock *s = test_superblock_new(c);
     test_carve_all(s);
     void *block = test_take(s);
     settle(other, s);
-    other->refills = 1; /* its pulse has changed since the last look, which was never */
+    other->refills = 1; /* since the last look, which was never */
     EXPECT(steal(h, c) == NULL);
-    let_it_become_quiet();
-    EXPECT(steal(h, c) == NULL); /* no slow paths, but its lists have not been looked at yet */
     let_it_become_quiet();
     lock_take(&other->lock);
     EXPECT(steal(h, c) == NULL); /* somebody is in there */
@@ -85,28 +83,6 @@ static void a_quiet_heap_is_stolen_from(unsigned c)
     expect_heaps_sound();
 }
 
-/* Any active list that changes is a sign of life. */
-static void an_active_list_that_changes_is_no_quiet_heap(unsigned c)
-{
-    struct heap *h = test_heap_new(true), *other = test_heap_new(true);
-    struct superblock *s = test_superblock_new(c), *active = test_superblock_new(c + 1);
-    test_carve_all(s);
-    test_carve_all(active);
-    settle(other, s);
-    superblock_set_owner(active, other);
-    other->active[c + 1] = active;
-    let_it_become_quiet();
-    EXPECT(steal(h, c) == NULL);
-    let_it_become_quiet();
-    void *block = test_take(active);
-    EXPECT(steal(h, c) == NULL);
-    let_it_become_quiet();
-    EXPECT(steal(h, c) == s);
-    settle(h, s);
-    test_give(active, block);
-    expect_heaps_sound();
-}
-
 static void a_refill_steals_before_it_grows(unsigned c)
 {
     struct heap *h = test_heap_new(true), *other = test_heap_new(true);
@@ -124,7 +100,7 @@ static void a_refill_steals_before_it_grows(unsigned c)
     h->steal_at = other->number - 1;
     void *p = malloc(size_class[c].bytes);
     EXPECT(p != NULL);
-    EXPECT_MSG(h->active[c] == s, "fresh memory was taken while a quiet heap had some");
+    EXPECT_MSG(h->active[c] == s, "fresh memory was taken while a heap at rest had some");
     EXPECT(superblock_owner(s) == h);
     free(p);
     for (unsigned i = 0; i < blocks / 2; i++)
@@ -133,6 +109,31 @@ static void a_refill_steals_before_it_grows(unsigned c)
     expect_heaps_sound();
     test_heap_bind(NULL);
     munmap(held, blocks * sizeof *held);
+}
+
+/* Its thread computes; what it has been posted meanwhile is of no use to it, and is worth more than fresh memory. */
+static void what_came_back_to_a_resting_heap_is_swept(unsigned c)
+{
+    const uint64_t rest_ns = 2000000; /* far less than would make it quiet */
+    struct heap *h = test_heap_new(true), *other = test_heap_new(true);
+    struct superblock *s = test_superblock_new(c), *active = test_superblock_new(c + 1);
+    test_carve_all(s);
+    test_carve_all(active);
+    superblock_set_owner(active, other);
+    other->active[c + 1] = active;
+    looked_at_long_ago(other);
+    superblock_set_owner(s, other);
+    heap_post(other, s);
+    other->stir_since_ns = os_now_ns() - rest_ns;
+    void *block = test_take(active); /* without a slow path */
+    h->sweep_at = other->number - 1;
+    lock_take(&h->lock);
+    EXPECT(heap_sweep(h));
+    lock_release(&h->lock);
+    EXPECT(superblock_owner(s) == h);
+    EXPECT(superblock_owner(active) == other);
+    test_give(active, block);
+    expect_heaps_sound();
 }
 
 /* What a sweep brought is on a list, or posted, whatever happens to the refill that swept: here its thread finds itself
@@ -177,6 +178,29 @@ static void look_now(struct heap *h, struct heap *other)
     h->remote_frees = 63;
     EXPECT(heap_wants_look(h, other, 1));
     heap_look(h, other);
+}
+
+/* Any active list that changes is a sign of life. */
+static void a_heap_whose_active_list_changes_is_not_exchanged(unsigned c)
+{
+    struct heap *mine = heap_here(), *other = bound_to_far_slot();
+    unsigned slot = sync_slot();
+    struct superblock *active = test_superblock_new(c);
+    test_carve_all(active);
+    superblock_set_owner(active, other);
+    other->active[c] = active;
+    other->class[CLASS_COUNT - 1].listed = 100000; /* looks the larger one */
+    other->refills = 7;
+    for (int i = 0; i < 2; i++) { /* the first look finds it changed, the second its lists */
+        look_now(mine, other);
+        let_it_become_quiet();
+    }
+    void *block = test_take(active);
+    look_now(mine, other);
+    expect_bound(mine, slot);
+    other->class[CLASS_COUNT - 1].listed = 0;
+    test_give(active, block);
+    expect_heaps_sound();
 }
 
 static void quiet_heaps_are_exchanged(void)
@@ -361,16 +385,17 @@ int main(void)
     unit_print_mode();
     unit_watchdog(60);
     stay_on_this_cpu();
-    a_quiet_heap_is_stolen_from(size_class_of(300));
-    a_quiet_heap_is_stolen_from(size_class_of(25000));
-    an_active_list_that_changes_is_no_quiet_heap(size_class_of(420));
+    a_resting_heap_is_stolen_from(size_class_of(300));
+    a_resting_heap_is_stolen_from(size_class_of(25000));
     a_refill_steals_before_it_grows(size_class_of(960));
     a_refill_steals_before_it_grows(size_class_of(7000));
     a_thread_brings_its_heap_along(size_class_of(640));
     a_thread_brings_its_heap_along(size_class_of(9000));
     a_thread_moved_meanwhile_brings_its_heap_again(size_class_of(680));
     if (sync_mode == sync_rcs) {
+        what_came_back_to_a_resting_heap_is_swept(size_class_of(1200));
         a_swept_superblock_is_not_lost(size_class_of(1500));
+        a_heap_whose_active_list_changes_is_not_exchanged(size_class_of(420));
         quiet_heaps_are_exchanged();
         merging_shares_what_is_mostly_free(size_class_of(448));
         merging_shares_what_is_mostly_free(size_class_of(5000));
