@@ -155,7 +155,7 @@ static bool free_in_locked_superblock(void *p)
     if (!locked_paths_are_open || (uintptr_t)p - hot.window_base >= hot.flat_bytes)
         return false;
     struct superblock *d = descriptor_of(p), *s = descriptor_head(d);
-    if (s->kind != slice_superblock || !superblock_is_block_quick(s, d, p))
+    if (s->slice.kind != slice_superblock || !superblock_is_block_quick(s, d, p))
         return false;
     free_locked(s, p);
     return true;
@@ -178,7 +178,7 @@ static bool free_in_superblock(void *p)
 static bool free_to_keep(void *p)
 {
     return (uintptr_t)p - hot.window_base < hot.window_bytes && (uintptr_t)p % SLICE_BYTES == 0 &&
-           descriptor_of(p)->kind == slice_large && child_is_noticed() && large_span_keep(p);
+           slice_at(slice_of(p))->kind == slice_large && child_is_noticed() && large_span_keep(p);
 }
 
 static void free_large(void *p, struct block block)

@@ -85,18 +85,18 @@ END_FUNCTION free
 
 /* The owner of a superblock of several slices is marked, so that its blocks come here, whichever slice they are in:
  * were the first slice's freed above, the branch would be a matter of chance.  %rax is the descriptor of the block's
- * slice; of a later one, the superblock is the one its `next` names.  The block is number offset * reciprocal / 2^32,
+ * slice; of a later one, the superblock is the one its `first` names.  The block is number offset * reciprocal / 2^32,
  * if a block starts here. */
 .macro MARK_LONG
 	orq	$OWNER_LONG, %rsi
 .endm
 
 FUNCTION free_long
-	movl	SUPERBLOCK_NEXT(%rax), %ecx
+	movl	SLICE_FIRST(%rax), %ecx
 	shlq	$DESCRIPTOR_SHIFT, %rcx
 	movq	hot + HOT_DESCRIPTORS(%rip), %rdx
 	addq	%rdx, %rcx
-	cmpb	$SLICE_TAIL, SUPERBLOCK_KIND(%rax)
+	cmpb	$SLICE_TAIL, SLICE_KIND(%rax)
 	cmoveq	%rcx, %rax
 	testb	$OWNER_LONG, SUPERBLOCK_OWNER(%rax)
 	jz	.Lforeign				/* another heap's, or none's */
@@ -121,7 +121,7 @@ FUNCTION free_long
 	jmp	free_notify
 	SECTION_ABORT long, free_slow
 .Lforeign:
-	cmpb	$SLICE_SUPERBLOCK, SUPERBLOCK_KIND(%rax)
+	cmpb	$SLICE_SUPERBLOCK, SLICE_KIND(%rax)
 	jne	free_slow
 	cmpq	$0, SUPERBLOCK_OWNER(%rax)
 	je	free_slow

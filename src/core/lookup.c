@@ -20,35 +20,37 @@ static struct block invalid(const char *reason)
 
 static struct block in_superblock(struct superblock *s, const void *p)
 {
-    if (s->kind != slice_superblock && s->kind != slice_quarantine)
+    if (s->slice.kind != slice_superblock && s->slice.kind != slice_quarantine)
         return invalid(not_start);
-    if (s->kind == slice_quarantine)
+    if (s->slice.kind == slice_quarantine)
         return (struct block){.kind = block_quarantined, .superblock = s, .bytes = s->block_bytes};
     if (!superblock_is_block(s, p))
         return invalid(not_start);
     return (struct block){.kind = block_superblock, .superblock = s, .bytes = s->block_bytes};
 }
 
-/* The first descriptor at or below `s` that says what its slice is. */
-static const struct superblock *known_at_or_below(const struct superblock *s)
+/* The first slice at or below this one whose descriptor says what it is. */
+static uint32_t known_at_or_below(uint32_t at)
 {
+    const struct slice *s = slice_at(at);
     if (s->kind == slice_free_end)
-        return descriptor_of_slice(s->next);
-    while (s > hot.descriptors && s->kind == slice_unknown &&
-           window_contains(slice_address(slice_of_descriptor(s) - 1)))
-        s--;
-    return s;
+        return s->first;
+    while (at > 0 && slice_at(at)->kind == slice_unknown && window_contains(slice_address(at - 1)))
+        at--;
+    return at;
 }
 
 /* `p` lies in a slice that is not the first of anything: inside a large block, or in free memory, where large blocks
  * that were freed may have been merged.  Only errors come here, so the search may take its time. */
-static struct block inside_span(const struct superblock *s, const void *p)
+static struct block inside_span(const void *p)
 {
-    const struct superblock *first = known_at_or_below(s);
-    if (first->kind == slice_large && (size_t)(s - first) < first->span_slices)
+    uint32_t first = known_at_or_below(slice_of(p));
+    const struct slice *s = slice_at(first);
+    bool is_inside = slice_of(p) - first < s->slices;
+    if (s->kind == slice_large && is_inside)
         return invalid(not_start);
-    bool was_freed = first->kind == slice_free || first->kind == slice_kept;
-    if (was_freed && (size_t)(s - first) < first->span_slices && (uintptr_t)p % SLICE_BYTES == 0)
+    bool was_freed = s->kind == slice_free || s->kind == slice_kept;
+    if (was_freed && is_inside && (uintptr_t)p % SLICE_BYTES == 0)
         return (struct block){.kind = block_free};
     return invalid(not_ours);
 }
@@ -78,13 +80,11 @@ struct block block_find(const void *p)
         return invalid(not_ours);
     if (!window_contains(p))
         return in_mapping(p);
-    struct superblock *s = descriptor_of(p);
-    switch (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE)) {
+    switch (slice_kind(slice_at(slice_of(p)))) {
     case slice_superblock:
     case slice_quarantine:
-        return in_superblock(s, p);
     case slice_tail:
-        return in_superblock(descriptor_of_slice(s->next), p);
+        return in_superblock(descriptor_head(descriptor_of(p)), p);
     case slice_large:
         if ((uintptr_t)p % SLICE_BYTES != 0)
             return invalid(not_start);
@@ -94,7 +94,7 @@ struct block block_find(const void *p)
     default: {
         /* Where the window went on elsewhere the system may put a mapping. */
         struct block block = in_mapping(p);
-        return block.kind == block_mapping && block.bytes != BYTES_UNKNOWN ? block : inside_span(s, p);
+        return block.kind == block_mapping && block.bytes != BYTES_UNKNOWN ? block : inside_span(p);
     }
     }
 }

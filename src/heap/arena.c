@@ -8,14 +8,14 @@ _Atomic unsigned spans_away;
 
 struct arena *arena_of(uint32_t slice)
 {
-    return &arena[(descriptor_of_slice(slice)->flags & FLAG_LARGE) != 0 ? span_large : span_dense];
+    return &arena[(slice_at(slice)->flags & FLAG_LARGE) != 0 ? span_large : span_dense];
 }
 
 size_t slices_with(uint32_t first, size_t slices, unsigned flags)
 {
     size_t count = 0;
-    for (const struct superblock *s = descriptor_of_slice(first), *end = s + slices; s < end; s++)
-        count += (s->flags & flags) != 0;
+    for (size_t i = 0; i < slices; i++)
+        count += (slice_at(first + (uint32_t)i)->flags & flags) != 0;
     return count;
 }
 
@@ -33,44 +33,44 @@ static unsigned bin_of(size_t slices)
 void arena_insert(uint32_t first, size_t slices)
 {
     ASSERT(lock_is_mine(&span_lock));
-    struct superblock *s = descriptor_of_slice(first), *end = s + slices - 1;
+    struct slice *s = slice_at(first), *end = slice_at(first + (uint32_t)slices - 1);
     struct arena *a = arena_of(first);
     unsigned bin = bin_of(slices);
     if (slices > 1) {
-        end->kind = slice_free_end;
-        end->next = first;
+        end->first = first;
+        slice_become(end, slice_free_end);
     }
-    s->span_slices = slices;
+    s->slices = (uint32_t)slices;
     s->prev = SLICE_NONE;
     s->next = a->bin_head[bin] - 1;
     if (a->bin_head[bin] != 0)
-        descriptor_of_slice(a->bin_head[bin] - 1)->prev = first;
+        slice_at(a->bin_head[bin] - 1)->prev = first;
     a->bin_head[bin] = first + 1;
     a->bin_used[bin / 64] |= 1ull << (bin % 64);
-    __atomic_store_n(&s->kind, slice_free, __ATOMIC_RELEASE); /* last: span_recover goes by it */
+    slice_become(s, slice_free); /* last: span_recover goes by it */
 }
 
 void arena_remove(uint32_t first)
 {
     ASSERT(lock_is_mine(&span_lock));
-    struct superblock *s = descriptor_of_slice(first), *end = s + s->span_slices - 1;
+    struct slice *s = slice_at(first), *end = slice_at(first + s->slices - 1);
     struct arena *a = arena_of(first);
-    unsigned bin = bin_of(s->span_slices);
+    unsigned bin = bin_of(s->slices);
     if (s->next != SLICE_NONE)
-        descriptor_of_slice(s->next)->prev = s->prev;
+        slice_at(s->next)->prev = s->prev;
     if (s->prev != SLICE_NONE)
-        descriptor_of_slice(s->prev)->next = s->next;
+        slice_at(s->prev)->next = s->next;
     else
         a->bin_head[bin] = s->next + 1;
     if (a->bin_head[bin] == 0)
         a->bin_used[bin / 64] &= ~(1ull << (bin % 64));
-    __atomic_store_n(&end->kind, slice_unknown, __ATOMIC_RELEASE);
-    __atomic_store_n(&s->kind, slice_unknown, __ATOMIC_RELEASE);
+    slice_become(end, slice_unknown);
+    slice_become(s, slice_unknown);
 }
 
 void arena_cut(uint32_t span, uint32_t at, size_t slices)
 {
-    size_t have = descriptor_of_slice(span)->span_slices, head = at - span, tail = have - head - slices;
+    size_t have = slice_at(span)->slices, head = at - span, tail = have - head - slices;
     ASSERT(at >= span && head + slices <= have);
     arena_remove(span);
     if (head > 0)
@@ -96,8 +96,8 @@ uint32_t arena_find(const struct arena *a, size_t slices)
     const unsigned look = 8;
     unsigned bin = bin_of(slices);
     uint32_t at = a->bin_head[bin] - 1;
-    for (unsigned i = 0; at != SLICE_NONE && i < look; i++, at = descriptor_of_slice(at)->next)
-        if (descriptor_of_slice(at)->span_slices >= slices)
+    for (unsigned i = 0; at != SLICE_NONE && i < look; i++, at = slice_at(at)->next)
+        if (slice_at(at)->slices >= slices)
             return at;
     if (bin + 1 >= BIN_COUNT)
         return SLICE_NONE;
@@ -111,8 +111,8 @@ uint32_t arena_free_neighbour(uint32_t slice, uint32_t other)
 {
     if (!window_contains(slice_address(slice)) || arena_of(slice) != arena_of(other))
         return SLICE_NONE;
-    const struct superblock *s = descriptor_of_slice(slice);
-    return s->kind == slice_free ? slice : s->kind == slice_free_end ? s->next : SLICE_NONE;
+    const struct slice *s = slice_at(slice);
+    return s->kind == slice_free ? slice : s->kind == slice_free_end ? s->first : SLICE_NONE;
 }
 
 uint32_t arena_insert_merged(uint32_t first, size_t slices)
@@ -121,11 +121,11 @@ uint32_t arena_insert_merged(uint32_t first, size_t slices)
     uint32_t before = first > 0 ? arena_free_neighbour(first - 1, first) : SLICE_NONE;
     uint32_t after = arena_free_neighbour(first + (uint32_t)slices, first);
     if (after != SLICE_NONE) {
-        slices += descriptor_of_slice(after)->span_slices;
+        slices += slice_at(after)->slices;
         arena_remove(after);
     }
     if (before != SLICE_NONE) {
-        slices += descriptor_of_slice(before)->span_slices;
+        slices += slice_at(before)->slices;
         arena_remove(before);
         first = before;
     }
@@ -144,7 +144,7 @@ bool arena_open(struct arena *a, size_t slices)
     span_count.opened_bytes += count << SLICE_SHIFT;
     if (a == &arena[span_large])
         for (size_t i = 0; i < count; i++)
-            descriptor_of_slice(first + (uint32_t)i)->flags |= FLAG_LARGE;
+            slice_at(first + (uint32_t)i)->flags |= FLAG_LARGE;
     if (first == a->fresh_end && have > 0) {
         a->fresh_end += (uint32_t)count;
         return true;

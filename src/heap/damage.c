@@ -23,6 +23,6 @@ void damage_report(const char *function, const struct superblock *s, const char 
 
 void superblock_quarantine(struct superblock *s, const char *function, const char *reason)
 {
-    __atomic_store_n(&s->kind, slice_quarantine, __ATOMIC_RELEASE);
+    slice_become(&s->slice, slice_quarantine);
     damage_report(function, s, reason);
 }

@@ -36,7 +36,7 @@ static bool add_area(void)
         return true;
     }
     for (uint32_t slice = 0; slice < AREA_SLICES; slice++)
-        descriptor_of_slice(first + slice)->kind = slice_emergency;
+        slice_become(slice_at(first + slice), slice_emergency);
     atomic_store(&area[i].start, slice_address(first));
     return true;
 }

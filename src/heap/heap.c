@@ -6,7 +6,7 @@
 #include "heap/meta.h"
 #include "heap/outbox.h"
 
-struct superblock empty_superblock = {.notify_at = NOTIFY_NEVER, .next = SLICE_NONE, .prev = SLICE_NONE};
+struct superblock empty_superblock = {.notify_at = NOTIFY_NEVER, .slice = {.next = SLICE_NONE, .prev = SLICE_NONE}};
 
 struct heap empty_heap = {
     .x_slot = SLOT_NONE,
@@ -94,10 +94,10 @@ void heap_list_insert(struct heap *h, struct superblock *s, enum group group)
     struct class_lists *lists = &h->class[s->class];
     uint32_t slice = slice_of_descriptor(s), head = lists->head[group];
     s->group = (uint8_t)group;
-    s->prev = SLICE_NONE;
-    s->next = head - 1;
+    s->slice.prev = SLICE_NONE;
+    s->slice.next = head - 1;
     if (head != 0)
-        descriptor_of_slice(head - 1)->prev = slice;
+        descriptor_of_slice(head - 1)->slice.prev = slice;
     lists->head[group] = slice + 1;
     lists->listed++;
     lists->surplus += is_surplus(group);
@@ -107,18 +107,18 @@ void heap_list_remove(struct heap *h, struct superblock *s)
 {
     ASSERT(lock_is_mine(&h->lock));
     struct class_lists *lists = &h->class[s->class];
-    if (s->next != SLICE_NONE)
-        descriptor_of_slice(s->next)->prev = s->prev;
-    if (s->prev != SLICE_NONE)
-        descriptor_of_slice(s->prev)->next = s->next;
+    if (s->slice.next != SLICE_NONE)
+        descriptor_of_slice(s->slice.next)->slice.prev = s->slice.prev;
+    if (s->slice.prev != SLICE_NONE)
+        descriptor_of_slice(s->slice.prev)->slice.next = s->slice.next;
     else
-        lists->head[s->group] = s->next + 1;
+        lists->head[s->group] = s->slice.next + 1;
     if (lists->look == slice_of_descriptor(s) + 1)
-        lists->look = s->next + 1;
+        lists->look = s->slice.next + 1;
     lists->listed--;
     lists->surplus -= is_surplus(s->group);
     s->group = group_none;
-    s->next = s->prev = SLICE_NONE;
+    s->slice.next = s->slice.prev = SLICE_NONE;
 }
 
 void heap_take_offline(struct heap *h, struct superblock *s)
@@ -178,7 +178,7 @@ struct superblock *heap_find_fullest(const struct heap *h, unsigned c)
     uint32_t at = lists->head[group_nearly_full] - 1;
     for (int i = 0; i < LOOK && at != SLICE_NONE; i++) {
         struct superblock *s = descriptor_of_slice(at);
-        at = s->next;
+        at = s->slice.next;
         if (has_room(s))
             return s;
     }
@@ -189,7 +189,7 @@ static struct superblock *fill_holes(struct superblock *s)
 {
     if (s->uncarved == 0)
         return NULL;
-    s->flags &= (uint8_t)~FLAG_HOLES;
+    s->slice.flags &= (uint8_t)~FLAG_HOLES;
     return s;
 }
 
@@ -203,7 +203,7 @@ struct superblock *heap_find_further(struct heap *h, unsigned c)
         if (lists->look == 0)
             return NULL;
         struct superblock *s = descriptor_of_slice(lists->look - 1);
-        lists->look = s->next + 1;
+        lists->look = s->slice.next + 1;
         if (has_room(s) || fill_holes(s) != NULL)
             return s;
     }
@@ -214,9 +214,9 @@ struct superblock *heap_find_any(const struct heap *h, unsigned c)
 {
     const uint32_t first = h->class[c].head[group_nearly_full] - 1;
     struct superblock *s = heap_find_fullest(h, c);
-    for (uint32_t at = first; s == NULL && at != SLICE_NONE; at = descriptor_of_slice(at)->next)
+    for (uint32_t at = first; s == NULL && at != SLICE_NONE; at = descriptor_of_slice(at)->slice.next)
         s = has_room(descriptor_of_slice(at)) ? descriptor_of_slice(at) : NULL;
-    for (uint32_t at = first; s == NULL && at != SLICE_NONE; at = descriptor_of_slice(at)->next)
+    for (uint32_t at = first; s == NULL && at != SLICE_NONE; at = descriptor_of_slice(at)->slice.next)
         s = fill_holes(descriptor_of_slice(at));
     if (s == NULL && !heap_is_global(h) && h->active[c] != &empty_superblock && has_room(h->active[c]))
         s = h->active[c];

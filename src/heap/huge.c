@@ -8,10 +8,10 @@
 #include "options/options.h"
 #include "os/os.h"
 
-/* In the `seen` of the page's first slice. */
-static struct superblock *mark_of(const void *address)
+/* The page's first slice, which has its marks. */
+static struct slice *mark_of(const void *address)
 {
-    return descriptor_of((void *)align_down((uintptr_t)address, HUGE_PAGE_BYTES));
+    return slice_at(slice_of((void *)align_down((uintptr_t)address, HUGE_PAGE_BYTES)));
 }
 
 unsigned huge_parts(void *address, size_t bytes, void *part[2])
@@ -31,7 +31,7 @@ void huge_split(void *address)
 {
     os_split_huge(address);
     if (window_contains(address))
-        mark_of(address)->seen |= SEEN_SPLIT;
+        mark_of(address)->huge |= HUGE_SPLIT;
 }
 
 /* Pages asked for lie in mappings of their own, one for each run of them; of mappings a process may have 65,530. */
@@ -40,7 +40,7 @@ static _Atomic int runs;
 
 static bool is_asked(uintptr_t page)
 {
-    return window_contains((void *)page) && (mark_of((void *)page)->seen & SEEN_HUGE) != 0;
+    return window_contains((void *)page) && (mark_of((void *)page)->huge & HUGE_ASKED) != 0;
 }
 
 static int asked_beside(uintptr_t first, uintptr_t end)
@@ -50,16 +50,16 @@ static int asked_beside(uintptr_t first, uintptr_t end)
 
 bool huge_ask(uint32_t first)
 {
-    struct superblock *mark = descriptor_of_slice(first);
+    struct slice *mark = slice_at(first);
     uintptr_t page = (uintptr_t)slice_address(first);
     ASSERT(page % HUGE_PAGE_BYTES == 0);
-    if ((mark->seen & (SEEN_SPLIT | SEEN_HUGE)) != 0)
-        return (mark->seen & SEEN_SPLIT) == 0;
+    if ((mark->huge & (HUGE_SPLIT | HUGE_ASKED)) != 0)
+        return (mark->huge & HUGE_SPLIT) == 0;
     int more = 1 - asked_beside(page, page + HUGE_PAGE_BYTES);
     if (more > 0 && atomic_load_explicit(&runs, memory_order_relaxed) >= RUNS_MAX)
         return false;
     atomic_fetch_add_explicit(&runs, more, memory_order_relaxed);
-    mark->seen |= SEEN_HUGE;
+    mark->huge |= HUGE_ASKED;
     os_advise_huge((void *)page, HUGE_PAGE_BYTES);
     return true;
 }
@@ -72,7 +72,7 @@ static void unask(uintptr_t first, uintptr_t end)
         return;
     atomic_fetch_add_explicit(&runs, more, memory_order_relaxed);
     for (uintptr_t at = first; at < end; at += HUGE_PAGE_BYTES)
-        mark_of((void *)at)->seen &= (uint16_t)~SEEN_HUGE;
+        mark_of((void *)at)->huge &= (uint8_t)~HUGE_ASKED;
     os_advise_small((void *)first, end - first);
 }
 
@@ -90,7 +90,7 @@ void huge_note_whole(uintptr_t first, uintptr_t end)
 {
     for (uintptr_t at = first; at < end; at += HUGE_PAGE_BYTES)
         if (window_contains((void *)at))
-            mark_of((void *)at)->seen &= (uint16_t)~SEEN_SPLIT;
+            mark_of((void *)at)->huge &= (uint8_t)~HUGE_SPLIT;
     if (option_get(option_huge_pages) == huge_pages_auto)
         unask_all(first, end);
 }
@@ -107,10 +107,12 @@ static size_t purgeable_bytes(const struct superblock *s)
 
 static size_t purgeable_bytes_in(uint32_t slice)
 {
-    const struct superblock *s = descriptor_head(descriptor_of_slice(slice));
+    const struct slice *s = slice_at(slice);
+    if (s->kind == slice_tail)
+        s = slice_at(s->first);
     switch (s->kind) {
     case slice_superblock:
-        return purgeable_bytes(s) / superblock_slices(s);
+        return purgeable_bytes((const struct superblock *)s) / s->slices;
     case slice_free:
     case slice_free_end:
     case slice_unknown: /* inside a free span, in these stretches; or fresh: the program is about to take it */
@@ -121,24 +123,24 @@ static size_t purgeable_bytes_in(uint32_t slice)
 }
 
 /* In a dense stretch, where a huge page was asked for. */
-static bool is_in_huge(const struct superblock *mark)
+static bool is_in_huge(const struct slice *mark)
 {
-    bool is_asked = (mark->seen & SEEN_HUGE) != 0 || option_get(option_huge_pages) == huge_pages_on;
+    bool is_asked = (mark->huge & HUGE_ASKED) != 0 || option_get(option_huge_pages) == huge_pages_on;
     return is_asked && (mark->flags & FLAG_LARGE) == 0;
 }
 
 bool huge_was_split(uint32_t slice)
 {
-    const struct superblock *mark = mark_of(slice_address(slice));
-    return is_in_huge(mark) && (mark->seen & SEEN_SPLIT) != 0;
+    const struct slice *mark = mark_of(slice_address(slice));
+    return is_in_huge(mark) && (mark->huge & HUGE_SPLIT) != 0;
 }
 
 bool huge_is_worth_splitting(uint32_t slice)
 {
-    const struct superblock *mark = mark_of(slice_address(slice));
-    if (!is_in_huge(mark) || (mark->seen & SEEN_SPLIT) != 0)
+    const struct slice *mark = mark_of(slice_address(slice));
+    if (!is_in_huge(mark) || (mark->huge & HUGE_SPLIT) != 0)
         return true;
-    uint32_t first = slice_of_descriptor(mark);
+    uint32_t first = slice_number(mark);
     size_t purgeable = 0;
     for (uint32_t at = first; at < first + HUGE_PAGE_SLICES && window_contains(slice_address(at)); at++)
         purgeable += purgeable_bytes_in(at);

@@ -12,7 +12,7 @@
 /* The block is a span, or else a mapping: which may lie anywhere the system likes, in a hole of the window too. */
 static bool is_span(const void *p)
 {
-    return window_contains(p) && descriptor_of(p)->kind == slice_large;
+    return window_contains(p) && slice_at(slice_of(p))->kind == slice_large;
 }
 
 /* The rest of the last huge page is its neighbour's to come: cleared in one go, for both. */
@@ -30,11 +30,11 @@ static void *span_block_take(size_t size, size_t alignment, bool squeezes, bool 
     uint32_t first;
     if (squeezes ? !span_squeeze(slices, align_slices, &first) : !span_take(span_large, slices, align_slices, &first))
         return NULL;
-    struct superblock *s = descriptor_of_slice(first);
+    struct slice *s = slice_at(first);
     *zero = span_is_zero(first, slices);
     s->flags |= *zero ? FLAG_FRESH : 0;
-    s->span_slices = slices;
-    __atomic_store_n(&s->kind, slice_large, __ATOMIC_RELEASE);
+    s->slices = (uint32_t)slices;
+    slice_become(s, slice_large);
     if (*zero && filling_expected(size))
         ask_for_huge_pages(first, slices);
     return slice_address(first);
@@ -71,9 +71,9 @@ void *large_take_kept(size_t size, size_t alignment)
     uint32_t first = alignment <= SLICE_BYTES ? span_cache_take(slices_for(size)) : SLICE_NONE;
     if (first == SLICE_NONE)
         return NULL;
-    struct superblock *s = descriptor_of_slice(first);
-    ASSERT(s->kind == slice_kept && s->span_slices == slices_for(size));
-    __atomic_store_n(&s->kind, slice_large, __ATOMIC_RELEASE);
+    struct slice *s = slice_at(first);
+    ASSERT(s->kind == slice_kept && s->slices == slices_for(size));
+    slice_become(s, slice_large);
     return slice_address(first);
 }
 
@@ -125,11 +125,11 @@ bool large_may_lie_free(size_t size)
 
 size_t large_span_bytes(const void *p)
 {
-    return descriptor_of(p)->span_slices << SLICE_SHIFT;
+    return slice_run_bytes(slice_at(slice_of(p)));
 }
 
 /* False if another thread frees it, too. */
-static bool free_once(struct superblock *s)
+static bool free_once(struct slice *s)
 {
     uint8_t seen = slice_large;
     return __atomic_compare_exchange_n(&s->kind, &seen, slice_kept, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
@@ -139,20 +139,20 @@ static bool free_once(struct superblock *s)
 bool large_span_keep(void *p)
 {
     uint32_t first = slice_of(p);
-    struct superblock *s = descriptor_of_slice(first);
-    if ((s->flags & FLAG_FRESH) != 0 || s->span_slices > SPAN_CACHE_SLICES_MAX || !free_once(s))
+    struct slice *s = slice_at(first);
+    if ((s->flags & FLAG_FRESH) != 0 || s->slices > SPAN_CACHE_SLICES_MAX || !free_once(s))
         return false;
-    if (likely(span_cache_put(first, s->span_slices)))
+    if (likely(span_cache_put(first, s->slices)))
         return true;
-    __atomic_store_n(&s->kind, slice_large, __ATOMIC_RELEASE);
+    slice_become(s, slice_large);
     return false;
 }
 
 bool large_span_give(void *p)
 {
     uint32_t first = slice_of(p);
-    struct superblock *s = descriptor_of_slice(first);
-    size_t slices = s->span_slices;
+    struct slice *s = slice_at(first);
+    size_t slices = s->slices;
     if (!free_once(s))
         return false;
     if ((s->flags & FLAG_FRESH) != 0) {
@@ -167,8 +167,8 @@ bool large_span_give(void *p)
 static void *span_block_resize(void *p, size_t size, bool squeezes)
 {
     uint32_t first = slice_of(p);
-    struct superblock *s = descriptor_of_slice(first);
-    size_t have = s->span_slices, wanted = slices_for(size);
+    struct slice *s = slice_at(first);
+    size_t have = s->slices, wanted = slices_for(size);
     if (wanted > have && size >= MAPPING_BYTES_MIN && !squeezes)
         return NULL; /* later growth is not to copy even more */
     if (wanted > have) {
@@ -178,10 +178,10 @@ static void *span_block_resize(void *p, size_t size, bool squeezes)
         if (!span_is_zero(end, wanted - have))
             s->flags &= (uint8_t)~FLAG_FRESH;
     } else if (wanted < have) {
-        s->span_slices = wanted; /* first: the child of a fork in between loses the rest, and does not have it twice */
+        s->slices = (uint32_t)wanted; /* first: the child of a fork in between loses the rest, and does not have it twice */
         span_give(first + (uint32_t)wanted, have - wanted);
     }
-    s->span_slices = wanted;
+    s->slices = (uint32_t)wanted;
     return p;
 }
 
@@ -199,7 +199,7 @@ static void count_spans(struct large_counts *counts)
 {
     for (uint32_t at = window_slice_from(0); at != SLICE_END;) {
         size_t slices = span_passed(at);
-        if (descriptor_of_slice(at)->kind == slice_large) {
+        if (slice_at(at)->kind == slice_large) {
             counts->blocks++;
             counts->bytes += slices << SLICE_SHIFT;
         }

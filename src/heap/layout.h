@@ -11,18 +11,20 @@
 #define BLOCK_ALIGNMENT 16
 #define STEP_SHIFT 7 /* classes above SMALL_BYTES_MAX are multiples of this power of two */
 
-/* struct superblock */
-#define SUPERBLOCK_OWNER 0
-#define SUPERBLOCK_NOTIFY_AT 8
-#define SUPERBLOCK_BLOCKS 10
-#define SUPERBLOCK_RECIPROCAL 12
-#define SUPERBLOCK_NEXT 32
-#define SUPERBLOCK_BLOCK_BYTES 44
-#define SUPERBLOCK_KIND 52
-#define SUPERBLOCK_BATCH 56
-#define SUPERBLOCK_WORD 64
+/* struct slice */
+#define SLICE_FIRST 0
+#define SLICE_KIND 12
 #define SLICE_SUPERBLOCK 1
 #define SLICE_TAIL 2
+
+/* struct superblock */
+#define SUPERBLOCK_OWNER 16
+#define SUPERBLOCK_NOTIFY_AT 24
+#define SUPERBLOCK_BLOCKS 26
+#define SUPERBLOCK_RECIPROCAL 28
+#define SUPERBLOCK_BLOCK_BYTES 52
+#define SUPERBLOCK_BATCH 62
+#define SUPERBLOCK_WORD 64
 #define OWNER_LONG 1 /* in `owner`: the superblock has several slices */
 
 /* struct heap */

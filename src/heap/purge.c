@@ -37,17 +37,17 @@ struct batch {
  * is to stay. */
 static size_t superblocks_most = SIZE_MAX;
 
-/* What the lists look like, in 13 bits. */
+/* What the lists look like, in 15 bits. */
 static uint16_t look_of(const struct superblock *s)
 {
     uint64_t lists = superblock_word(s) * 0x9e3779b97f4a7c15ull ^
                      atomic_load_explicit(&s->x_remote, memory_order_relaxed) * 0xc2b2ae3d27d4eb4full;
-    return (uint16_t)(lists >> 48) & (uint16_t)~SEEN_FLAGS;
+    return (uint16_t)(lists >> 48) & (uint16_t)~SEEN_PURGED;
 }
 
 static void note_look(struct superblock *s, uint16_t look, bool is_purged)
 {
-    s->seen = (uint16_t)((s->seen & (SEEN_SPLIT | SEEN_HUGE)) | look | (is_purged ? SEEN_PURGED : 0));
+    s->seen = (uint16_t)(look | (is_purged ? SEEN_PURGED : 0));
 }
 
 /* A program that calls malloc_trim again and again pays for what has changed: a wholly free page takes as many bytes in free
@@ -55,7 +55,7 @@ static void note_look(struct superblock *s, uint16_t look, bool is_purged)
 static bool may_have_free_pages(const struct superblock *s, unsigned free_blocks)
 {
     size_t bytes = (size_t)free_blocks * s->block_bytes;
-    bool is_as_purged = (s->seen & SEEN_PURGED) != 0 && (s->seen & ~SEEN_FLAGS) == look_of(s);
+    bool is_as_purged = (s->seen & SEEN_PURGED) != 0 && (s->seen & ~SEEN_PURGED) == look_of(s);
     if (free_blocks == s->carved)
         return true; /* it becomes a span, which may stay */
     if (bytes > superblocks_most || is_as_purged || bytes < superblock_unit_bytes(s))
@@ -75,7 +75,7 @@ static bool is_wanted(struct superblock *s, enum purge_what what, bool *changed)
     if (free_blocks * 4 < s->carved && (what != purge_leftover || s->block_bytes * 2u < os_page_bytes))
         return false;
     uint16_t look = look_of(s);
-    if ((s->seen & ~SEEN_FLAGS) != look) {
+    if ((s->seen & ~SEEN_PURGED) != look) {
         note_look(s, look, false);
         *changed = true;
         return false;
@@ -100,10 +100,10 @@ static size_t uncarved_bytes(const struct superblock *s)
 /* Exclusive, and a part of it is being given back. */
 static void note_holes(struct superblock *s)
 {
-    if ((s->flags & FLAG_HOLES) != 0 || !huge_was_split(slice_of_descriptor(s)) ||
+    if ((s->slice.flags & FLAG_HOLES) != 0 || !huge_was_split(slice_of_descriptor(s)) ||
         (holes_bytes + uncarved_bytes(s)) / 3 > span_in_use_bytes() / 4)
         return;
-    s->flags |= FLAG_HOLES;
+    s->slice.flags |= FLAG_HOLES;
     holes_bytes += uncarved_bytes(s);
 }
 
@@ -114,7 +114,7 @@ static bool take_offline(const struct batch *b, struct heap *h, struct superbloc
 {
     bool taken = false;
     lock_take(&h->lock);
-    if (s->kind == slice_superblock && superblock_owner(s) == h) {
+    if (s->slice.kind == slice_superblock && superblock_owner(s) == h) {
         taken = !b->is_own || heap_give_up(h, s) == rcs_done;
         if (!b->is_own)
             heap_take_offline(h, s);
@@ -225,7 +225,7 @@ static struct superblock *next_superblock(uint32_t *slice, enum purge_what what)
 {
     while ((*slice = window_slice_from(*slice)) != SLICE_END && pass_goes_on(what)) {
         struct superblock *s = descriptor_of_slice((*slice)++);
-        if (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE) == slice_superblock)
+        if (slice_kind(&s->slice) == slice_superblock)
             return s;
     }
     return NULL;
@@ -252,7 +252,7 @@ static size_t purge_superblocks(enum purge_what what, bool *changed)
     if (what != purge_everything)
         heap_note_idle();
     for (struct superblock *s; (s = next_superblock(&slice, what)) != NULL;) {
-        if ((s->flags & FLAG_HOLES) != 0)
+        if ((s->slice.flags & FLAG_HOLES) != 0)
             holes_found += uncarved_bytes(s);
         struct heap *h;
         if (is_wanted(s, what, changed) && (h = superblock_owner(s)) != NULL)
@@ -271,7 +271,7 @@ static bool may_yield(const struct superblock *s)
 {
     size_t free_blocks = superblock_free_blocks(s), live = s->carved - min_size(s->carved, free_blocks);
     size_t bytes = superblock_capacity(s) * s->block_bytes;
-    if ((s->flags & FLAG_LENT) == 0)
+    if ((s->slice.flags & FLAG_LENT) == 0)
         bytes = superblock_slices(s) * SLICE_BYTES;
     return live == 0 || bytes - min_size(bytes, live * s->block_bytes) >= SLICE_BYTES;
 }

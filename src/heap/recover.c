@@ -82,7 +82,7 @@ static void recover_superblock(struct superblock *s, bool was_posted)
     bool unlisted = is_nobodys || lock_is_held(&h->lock);
     if (unlisted) {
         s->group = group_none;
-        s->next = s->prev = SLICE_NONE;
+        s->slice.next = s->slice.prev = SLICE_NONE;
         superblock_recount(s);
     }
     if (h->active[s->class] != s && (unlisted || was_posted || is_due(s)))
@@ -125,7 +125,7 @@ void heap_recover(void)
         bool was_posted = s->x_mail_next != 0;
         if (was_posted)
             atomic_store(&s->x_mail_next, 0);
-        if (s->kind == slice_superblock)
+        if (s->slice.kind == slice_superblock)
             recover_superblock(s, was_posted);
     }
     outboxes_recover();

@@ -102,7 +102,7 @@ static struct superblock *format(uint32_t first, unsigned c, unsigned slices)
 {
     bool is_zero = span_is_zero(first, slices);
     struct superblock *s = superblock_format(first, c, slices);
-    s->flags |= is_zero ? FLAG_FRESH : FLAG_STALE;
+    s->slice.flags |= is_zero ? FLAG_FRESH : FLAG_STALE;
     return s;
 }
 
@@ -258,7 +258,7 @@ enum refill heap_refill(struct heap *h, unsigned c)
     }
     struct superblock *s = choose(h, c, trickle);
     if (s == NULL && old->uncarved != 0) {
-        old->flags &= (uint8_t)~FLAG_HOLES;
+        old->slice.flags &= (uint8_t)~FLAG_HOLES;
         return restock(h, old, false);
     }
     if (s == NULL)
@@ -270,7 +270,7 @@ void *heap_take_fresh(struct heap *h, unsigned c)
 {
     ASSERT(lock_is_mine(&h->lock));
     struct superblock *s = h->active[c];
-    if ((s->flags & FLAG_FRESH) == 0 || s->uncarved == 0 || superblock_free_blocks(s) != 0)
+    if ((s->slice.flags & FLAG_FRESH) == 0 || s->uncarved == 0 || superblock_free_blocks(s) != 0)
         return NULL;
     struct carving carving = superblock_carve(s, carve_least);
     uint64_t *block = word_block(carving.word), rest = *block;

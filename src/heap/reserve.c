@@ -87,7 +87,8 @@ void reserve_follow(const struct arena *a, uint32_t first, size_t slices, size_t
 void reserve_count_taken(uint32_t first, size_t slices)
 {
     size_t ready = 0, cold = 0;
-    for (struct superblock *s = descriptor_of_slice(first), *end = s + slices; s < end; s++) {
+    for (size_t i = 0; i < slices; i++) {
+        struct slice *s = slice_at(first + (uint32_t)i);
         ready += (s->flags & FLAG_WARM) != 0;
         cold += (s->flags & (FLAG_WARM | FLAG_DIRTY)) == 0;
         s->flags &= (uint8_t)~FLAG_WARM;
@@ -123,8 +124,8 @@ static uint32_t stretch_end(uint32_t first)
         return a->fresh_end;
     if (!window_contains(slice_address(first)) || arena_of(first) != a)
         return first;
-    if (descriptor_of_slice(first)->kind == slice_free)
-        end += (uint32_t)descriptor_of_slice(first)->span_slices;
+    if (slice_at(first)->kind == slice_free)
+        end += slice_at(first)->slices;
     return end == a->fresh_first ? a->fresh_end : end;
 }
 
@@ -244,8 +245,8 @@ void reserve_hand_over(const struct reserve_piece *piece, bool is_ready)
     size_t slices = piece->bytes >> SLICE_SHIFT;
     lock_take(&span_lock);
     if (is_ready) {
-        for (struct superblock *s = descriptor_of_slice(first), *end = s + slices; s < end; s++)
-            s->flags |= FLAG_WARM;
+        for (size_t i = 0; i < slices; i++)
+            slice_at(first + (uint32_t)i)->flags |= FLAG_WARM;
         reserve.ready += slices;
         reserve.provided += slices;
     }

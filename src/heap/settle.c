@@ -158,7 +158,7 @@ void heap_settle(struct heap *h, struct superblock *s)
 void heap_settle_posted(struct heap *h, struct superblock *s)
 {
     ASSERT(lock_is_mine(&h->lock));
-    if (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE) != slice_superblock)
+    if (slice_kind(&s->slice) != slice_superblock)
         return;
     struct heap *owner = superblock_owner(s);
     if (owner == h) {

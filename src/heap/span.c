@@ -21,7 +21,7 @@ static uint32_t take_anywhere(struct arena *a, size_t slices)
 {
     uint32_t first = arena_find(a, slices);
     if (first != SLICE_NONE) {
-        size_t have = descriptor_of_slice(first)->span_slices;
+        size_t have = slice_at(first)->slices;
         arena_remove(first);
         if (have > slices)
             arena_insert(first + (uint32_t)slices, have - slices);
@@ -82,8 +82,8 @@ bool span_extend(uint32_t end, size_t more)
         done = a->fresh_end - a->fresh_first >= more;
         if (done)
             a->fresh_first += (uint32_t)more;
-    } else if (next == end && descriptor_of_slice(end)->span_slices >= more) {
-        size_t have = descriptor_of_slice(end)->span_slices;
+    } else if (next == end && slice_at(end)->slices >= more) {
+        size_t have = slice_at(end)->slices;
         arena_remove(end);
         if (have > more)
             arena_insert(end + (uint32_t)more, have - more);
@@ -136,8 +136,8 @@ static bool is_crowded(void)
 static void give(uint32_t first, size_t slices, unsigned age)
 {
     for (size_t i = 0; i < slices; i++) {
-        struct superblock *s = descriptor_of_slice(first + (uint32_t)i);
-        __atomic_store_n(&s->kind, slice_unknown, __ATOMIC_RELEASE);
+        struct slice *s = slice_at(first + (uint32_t)i);
+        slice_become(s, slice_unknown);
         s->flags = (uint8_t)((s->flags & ~(FLAG_FRESH | FLAG_STALE | FLAG_AGED)) | FLAG_DIRTY | age);
     }
     lock_take(&span_lock);
@@ -168,13 +168,13 @@ void span_give_aged(uint32_t first, size_t slices)
 
 size_t span_passed(uint32_t slice)
 {
-    const struct superblock *s = descriptor_of_slice(slice);
-    switch (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE)) {
+    const struct slice *s = slice_at(slice);
+    switch (slice_kind(s)) {
     case slice_superblock:
-        return (s->flags & FLAG_LENT) != 0 ? 1 : superblock_slices(s);
+        return (s->flags & FLAG_LENT) != 0 ? 1 : max_size(1, s->slices);
     case slice_large:
     case slice_kept:
-        return max_size(1, __atomic_load_n(&s->span_slices, __ATOMIC_RELAXED));
+        return max_size(1, __atomic_load_n(&s->slices, __ATOMIC_RELAXED));
     default:
         return 1;
     }

@@ -76,7 +76,7 @@ static bool may_keep(size_t slices)
 
 static uint64_t word_of(uint32_t first, size_t slices)
 {
-    ASSERT(descriptor_of_slice(first)->kind == slice_kept);
+    ASSERT(slice_at(first)->kind == slice_kept);
     return (uint64_t)first << 16 | slices;
 }
 

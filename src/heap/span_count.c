@@ -35,8 +35,8 @@ struct span_returned span_forget_pages(uint32_t first, size_t slices)
 {
     struct span_returned r = {slices_with(first, slices, FLAG_DIRTY) << SLICE_SHIFT,
                               slices_with(first, slices, FLAG_WARM) << SLICE_SHIFT};
-    for (struct superblock *s = descriptor_of_slice(first), *end = s + slices; s < end; s++)
-        s->flags &= (uint8_t)~(FLAGS_RESIDENT | FLAG_AGED);
+    for (size_t i = 0; i < slices; i++)
+        slice_at(first + (uint32_t)i)->flags &= (uint8_t)~(FLAGS_RESIDENT | FLAG_AGED);
     return r;
 }
 

@@ -98,7 +98,7 @@ enum age { age_bare, age_young, age_old };
 
 static enum age age_of(const struct walk *w, uint32_t slice)
 {
-    unsigned flags = descriptor_of_slice(slice)->flags;
+    unsigned flags = slice_at(slice)->flags;
     if ((flags & FLAGS_RESIDENT) == 0)
         return age_bare;
     return w->what == purge_everything || (flags & FLAG_AGED) != 0 ? age_old : age_young;
@@ -121,7 +121,7 @@ static uint32_t choose(const struct walk *w, uint32_t slices, uint32_t *before)
     *before = 0;
     if (w->what != purge_unchanged)
         return slices;
-    bool is_large = (descriptor_of_slice(w->at)->flags & FLAG_LARGE) != 0;
+    bool is_large = (slice_at(w->at)->flags & FLAG_LARGE) != 0;
     if (!is_large || !filling_expected(FILLING_BYTES_MIN))
         return slices * 2 >= HUGE_PAGE_SLICES || huge_is_worth_splitting(w->at) ? slices : 0;
     *before = (uint32_t)min_size(slices, -w->at % HUGE_PAGE_SLICES);
@@ -131,8 +131,8 @@ static uint32_t choose(const struct walk *w, uint32_t slices, uint32_t *before)
 static void grow_old(struct walk *w, uint32_t slices)
 {
     uint32_t before;
-    for (struct superblock *s = descriptor_of_slice(w->at), *end = s + slices; s < end; s++)
-        s->flags |= FLAG_AGED;
+    for (uint32_t i = 0; i < slices; i++)
+        slice_at(w->at + i)->flags |= FLAG_AGED;
     w->changed |= choose(w, slices, &before) > 0;
 }
 
@@ -183,15 +183,15 @@ static void look_at_run(struct walk *w, struct batch *b, uint32_t end)
  * again that was lost, because it is a part of another now. */
 static uint32_t span_end(struct walk *w)
 {
-    const struct superblock *at = descriptor_of_slice(w->at);
+    const struct slice *at = slice_at(w->at);
     if (at->kind == slice_free)
         w->span = w->at;
     else if (at->kind == slice_free_end)
-        w->span = at->next;
-    const struct superblock *s = descriptor_of_slice(w->span);
-    if (s->kind != slice_free || w->at < w->span || w->at - w->span >= s->span_slices)
+        w->span = at->first;
+    const struct slice *s = slice_at(w->span);
+    if (s->kind != slice_free || w->at < w->span || w->at - w->span >= s->slices)
         return 0;
-    return w->span + (uint32_t)s->span_slices;
+    return w->span + s->slices;
 }
 
 /* How many slices, which are in no free span, are passed over at once. */
@@ -204,7 +204,7 @@ static size_t step_over(uint32_t at)
 /* On to what may begin a span. */
 static void walk_on(struct walk *w)
 {
-    if (descriptor_of_slice(w->at)->kind != slice_unknown)
+    if (slice_at(w->at)->kind != slice_unknown)
         w->strays = SLICE_NONE;
     else if (w->strays == SLICE_NONE)
         w->strays = w->at;
@@ -224,7 +224,7 @@ static void gather(struct walk *w, struct batch *b)
 {
     lock_take(&span_lock);
     for (w->looks = HOLD_LOOKS; w->looks > 0 && w->at < w->end && !is_full(b);) {
-        bool is_apart = descriptor_of_slice(w->at)->kind != slice_unknown;
+        bool is_apart = slice_at(w->at)->kind != slice_unknown;
         use_looks(w, is_apart ? STEP_LOOKS : 1);
         uint32_t end = span_end(w);
         if (end == 0) {

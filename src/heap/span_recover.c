@@ -7,15 +7,15 @@
 #include "heap/reserve.h"
 #include "heap/span_cache.h"
 
-static bool is_of_superblock(const struct superblock *tail)
+static bool is_of_superblock(const struct slice *tail)
 {
-    const struct superblock *s = descriptor_of_slice(tail->next);
+    const struct slice *s = slice_at(tail->first);
     return (s->kind == slice_superblock || s->kind == slice_quarantine) && s < tail &&
-           (size_t)(tail - s) < superblock_slices(s);
+           slice_number(tail) - tail->first < s->slices;
 }
 
 /* How many slices the large block that begins here takes; 1 for a slice of anything else that is in use. */
-static size_t slices_in_use(const struct superblock *s)
+static size_t slices_in_use(const struct slice *s)
 {
     switch (s->kind) {
     case slice_superblock:
@@ -25,7 +25,7 @@ static size_t slices_in_use(const struct superblock *s)
     case slice_tail:
         return is_of_superblock(s);
     case slice_large:
-        return s->span_slices;
+        return s->slices;
     default:
         return 0;
     }
@@ -34,7 +34,8 @@ static size_t slices_in_use(const struct superblock *s)
 /* Slices that belong to nothing.  What they hold nobody knows. */
 static void free_orphans(uint32_t first, size_t slices)
 {
-    for (struct superblock *s = descriptor_of_slice(first), *end = s + slices; s < end; s++) {
+    for (size_t i = 0; i < slices; i++) {
+        struct slice *s = slice_at(first + (uint32_t)i);
         s->kind = slice_unknown;
         s->flags = (uint8_t)((s->flags & FLAG_LARGE) | FLAG_DIRTY);
     }
@@ -43,7 +44,7 @@ static void free_orphans(uint32_t first, size_t slices)
 
 static bool is_orphan(uint32_t slice)
 {
-    const struct superblock *s = descriptor_of_slice(slice);
+    const struct slice *s = slice_at(slice);
     return slices_in_use(s) == 0 && s->kind != slice_free;
 }
 
@@ -80,14 +81,14 @@ void span_recover(bool anew)
     span_count.in_use_bytes = span_count.dirty_bytes = 0;
     size_t slices;
     for (uint32_t at = window_slice_from(0); at != SLICE_END; at = window_slice_from(at + (uint32_t)slices)) {
-        struct superblock *s = descriptor_of_slice(at);
+        struct slice *s = slice_at(at);
         struct arena *a = arena_of(at);
         if ((slices = slices_in_use(s)) != 0) {
             span_count.in_use_bytes += slices << SLICE_SHIFT;
             continue;
         }
         if (s->kind == slice_free) {
-            slices = s->span_slices;
+            slices = s->slices;
             if (anew)
                 arena_insert(at, slices);
             if (is_fresh(a, at + (uint32_t)slices - 1))

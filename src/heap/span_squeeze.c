@@ -11,18 +11,20 @@
 
 static bool is_free(uint32_t slice)
 {
-    return window_contains(slice_address(slice)) && descriptor_of_slice(slice)->kind == slice_free;
+    return window_contains(slice_address(slice)) && slice_at(slice)->kind == slice_free;
 }
 
 /* The slices that follow the free span are free, too, but of the other arena: now of the same. */
 static void join(uint32_t first, uint32_t next)
 {
-    size_t slices = descriptor_of_slice(first)->span_slices, more = descriptor_of_slice(next)->span_slices;
-    unsigned flag = descriptor_of_slice(first)->flags & FLAG_LARGE;
+    size_t slices = slice_at(first)->slices, more = slice_at(next)->slices;
+    unsigned flag = slice_at(first)->flags & FLAG_LARGE;
     arena_remove(first);
     arena_remove(next);
-    for (struct superblock *s = descriptor_of_slice(next), *end = s + more; s < end; s++)
+    for (size_t i = 0; i < more; i++) {
+        struct slice *s = slice_at(next + (uint32_t)i);
         s->flags = (uint8_t)((s->flags & ~FLAG_LARGE) | flag);
+    }
     arena_insert(first, slices + more);
 }
 
@@ -37,10 +39,10 @@ static void consolidate(void)
             arena_insert_merged(first, have);
     }
     for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
-        if (descriptor_of_slice(slice)->kind != slice_free)
+        if (slice_at(slice)->kind != slice_free)
             continue;
         uint32_t next;
-        while (is_free(next = slice + (uint32_t)descriptor_of_slice(slice)->span_slices))
+        while (is_free(next = slice + slice_at(slice)->slices))
             join(slice, next);
         slice = next - 1;
     }
@@ -55,7 +57,7 @@ static uint32_t aligned_from(uint32_t first, size_t align_slices)
 static bool fits(uint32_t first, size_t slices, size_t align_slices)
 {
     size_t head = aligned_from(first, align_slices) - first;
-    return head + slices <= descriptor_of_slice(first)->span_slices;
+    return head + slices <= slice_at(first)->slices;
 }
 
 /* The shortest free span that has room, so that the others stay long; SLICE_NONE if there is none. */
@@ -66,9 +68,9 @@ static uint32_t find(size_t slices, size_t align_slices)
     for (const struct arena *a = arena; a < arena + ARRAY_LEN(arena); a++)
         for (unsigned bin = bin_next(a, 0); bin < BIN_COUNT;
              bin = bin + 1 < BIN_COUNT ? bin_next(a, bin + 1) : BIN_COUNT)
-            for (uint32_t at = a->bin_head[bin] - 1; at != SLICE_NONE; at = descriptor_of_slice(at)->next)
-                if (descriptor_of_slice(at)->span_slices < best_slices && fits(at, slices, align_slices)) {
-                    best_slices = descriptor_of_slice(at)->span_slices;
+            for (uint32_t at = a->bin_head[bin] - 1; at != SLICE_NONE; at = slice_at(at)->next)
+                if (slice_at(at)->slices < best_slices && fits(at, slices, align_slices)) {
+                    best_slices = slice_at(at)->slices;
                     best = at;
                 }
     return best;
@@ -80,8 +82,8 @@ static uint32_t free_end(void)
     uint32_t end = window_end();
     if (end == 0 || !window_contains(slice_address(end - 1)))
         return end;
-    const struct superblock *last = descriptor_of_slice(end - 1);
-    return last->kind == slice_free ? end - 1 : last->kind == slice_free_end ? last->next : end;
+    const struct slice *last = slice_at(end - 1);
+    return last->kind == slice_free ? end - 1 : last->kind == slice_free_end ? last->first : end;
 }
 
 /* Opens what is missing to `slices` from the free end on; elsewhere, and as free as the rest, if it cannot be there. */
@@ -94,9 +96,9 @@ static bool open_missing(size_t slices, size_t align_slices)
         return false;
     span_count.opened_bytes += count << SLICE_SHIFT;
     bool goes_on = run < end && first == end;
-    unsigned flag = goes_on ? descriptor_of_slice(run)->flags & FLAG_LARGE : FLAG_LARGE;
+    unsigned flag = goes_on ? slice_at(run)->flags & FLAG_LARGE : FLAG_LARGE;
     for (size_t i = 0; i < count; i++)
-        descriptor_of_slice(first + (uint32_t)i)->flags |= (uint8_t)flag;
+        slice_at(first + (uint32_t)i)->flags |= (uint8_t)flag;
     arena_insert_merged(first, count);
     return true;
 }
@@ -131,9 +133,9 @@ bool span_extend_squeezed(uint32_t end, size_t more)
     span_cache_purge(true, &(bool){false});
     lock_take(&span_lock);
     consolidate();
-    size_t have = is_free(end) ? descriptor_of_slice(end)->span_slices : 0;
+    size_t have = is_free(end) ? slice_at(end)->slices : 0;
     if (have < more && end + have == window_end() && open_missing(more, 1))
-        have = is_free(end) ? descriptor_of_slice(end)->span_slices : 0;
+        have = is_free(end) ? slice_at(end)->slices : 0;
     if (have >= more)
         cut(end, end, more);
     lock_release(&span_lock);

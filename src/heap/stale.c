@@ -19,7 +19,7 @@ static struct heap *lock_owner(struct superblock *s, bool waits)
         lock_take(&h->lock);
     else if (!lock_try(&h->lock))
         return NULL;
-    if (s->kind == slice_superblock && superblock_owner(s) == h && is_stale(s))
+    if (s->slice.kind == slice_superblock && superblock_owner(s) == h && is_stale(s))
         return h;
     lock_release(&h->lock);
     return NULL;
@@ -54,7 +54,7 @@ static size_t purge_piece(struct superblock *s, bool waits, uint64_t *units)
         *units &= ~run;
     }
     if (*units == 0)
-        s->flags &= (uint8_t)~FLAG_STALE;
+        s->slice.flags &= (uint8_t)~FLAG_STALE;
     lock_release(&h->lock);
     return bytes;
 }
@@ -73,7 +73,7 @@ static bool mark(struct superblock *s)
     struct heap *h = lock_owner(s, false);
     if (h == NULL)
         return false;
-    s->flags |= FLAG_AGED;
+    s->slice.flags |= FLAG_AGED;
     lock_release(&h->lock);
     return true;
 }
@@ -81,7 +81,7 @@ static bool mark(struct superblock *s)
 size_t stale_purge(struct superblock *s, enum purge_what what, bool *changed)
 {
     bool all = what == purge_everything;
-    if (!all && (s->flags & FLAG_AGED) == 0) {
+    if (!all && (s->slice.flags & FLAG_AGED) == 0) {
         *changed |= mark(s);
         return 0;
     }

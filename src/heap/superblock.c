@@ -36,7 +36,7 @@ static uint64_t all_units(const struct superblock *s, unsigned shift)
 static uint64_t lent_units(const struct superblock *s, unsigned shift)
 {
     uint64_t units = 0;
-    if (likely((s->flags & FLAG_LENT) == 0))
+    if (likely((s->slice.flags & FLAG_LENT) == 0))
         return 0;
     const unsigned per_slice = 1u << (SLICE_SHIFT - shift);
     for (unsigned i = 1; i < superblock_slices(s); i++)
@@ -71,21 +71,21 @@ struct superblock *superblock_format(uint32_t first, unsigned class, unsigned sl
     s->blocks = (uint16_t)min_size(row->blocks, slices * SLICE_BYTES / row->bytes);
     s->reciprocal = row->reciprocal;
     atomic_store_explicit(&s->x_remote, 0, memory_order_relaxed);
-    s->next = s->prev = SLICE_NONE;
+    s->slice.next = s->slice.prev = SLICE_NONE;
+    s->slice.slices = slices;
     s->block_bytes = row->bytes;
     s->carved = 0;
     s->class = (uint8_t)class;
     s->group = group_none;
     s->batch = (uint8_t)min_size(BATCH_BLOCKS, BATCH_BYTES / row->bytes);
     s->uncarved = all_units(s, unit_shift(s));
-    s->flags &= (uint8_t)~(FLAG_AGED | FLAG_HOLES | FLAG_LENT);
-    ASSERT(superblock_slices(s) == slices);
+    s->slice.flags &= (uint8_t)~(FLAG_AGED | FLAG_HOLES | FLAG_LENT);
+    ASSERT(slices == (s->blocks == row->blocks ? row->slices : slices_for((size_t)s->blocks * row->bytes)));
     for (unsigned i = 1; i < slices; i++) {
-        struct superblock *tail = s + i;
-        tail->next = first;
-        __atomic_store_n(&tail->kind, slice_tail, __ATOMIC_RELEASE);
+        slice_at(first + i)->first = first;
+        slice_become(slice_at(first + i), slice_tail);
     }
-    __atomic_store_n(&s->kind, slice_superblock, __ATOMIC_RELEASE);
+    slice_become(&s->slice, slice_superblock);
     return s;
 }
 
@@ -167,7 +167,7 @@ struct carving superblock_carve(const struct superblock *s, enum carve amount)
     unsigned shift = unit_shift(s);
     unsigned first = low_bit(s->uncarved);
     uint64_t tail = all_units(s, shift) & ~bit_run(0, first);
-    bool is_tail = s->uncarved == tail && (s->flags & FLAG_LENT) == 0;
+    bool is_tail = s->uncarved == tail && (s->slice.flags & FLAG_LENT) == 0;
     return is_tail ? carve_tail(s, shift, first, amount) : carve_hole(s, shift, first);
 }
 
@@ -327,9 +327,9 @@ uint64_t superblock_uncarve(struct superblock *s, const char **damage)
     uint64_t dropped = all_units(s, shift) & ~kept & ~gone;
     if (dropped == 0)
         return 0;
-    s->flags &= (uint8_t)~FLAG_FRESH; /* of a block with units on both sides of a dropped one's border, a part may stay */
+    s->slice.flags &= (uint8_t)~FLAG_FRESH; /* of a block with units on both sides of a dropped one's border, a part may stay */
     if (s->uncarved == 0)
-        s->flags &= (uint8_t)~FLAG_STALE; /* from here on what is uncarved has been given back */
+        s->slice.flags &= (uint8_t)~FLAG_STALE; /* from here on what is uncarved has been given back */
     atomic_store(&rebuilding.of, s);
     s->uncarved |= dropped;
     rebuild(s, shift);

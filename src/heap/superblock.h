@@ -29,23 +29,10 @@
 
 #include <stdatomic.h>
 
-#include "heap/layout.h"
 #include "heap/size_class.h"
-#include "heap/window.h"
+#include "heap/slice.h"
 
 struct heap;
-
-enum slice_kind {
-    slice_unknown,    /* never used, or inside a free or large span */
-    slice_superblock, /* first slice of a superblock */
-    slice_tail,       /* a later slice of a superblock; `next` is its first */
-    slice_large,      /* first slice of a large block */
-    slice_kept,       /* the same, freed and kept for the next one (span_cache.h) */
-    slice_free,       /* first slice of a free span */
-    slice_free_end,   /* last slice of a free span of more than one; `next` is its first */
-    slice_quarantine, /* first slice of a superblock found damaged: its memory is never used again */
-    slice_emergency,  /* blocks for signal handlers that interrupted the allocator */
-};
 
 /* Fullness groups, by the part of the superblock that is available (free or not yet carved). */
 enum group {
@@ -64,32 +51,14 @@ enum group {
 #define BATCH_BYTES 4096u
 
 #define NOTIFY_NEVER 0xffff
-#define SLICE_NONE UINT32_MAX
-#define FLAG_DIRTY 1u  /* the slice may hold something else than zeros */
-#define FLAG_AGED 2u   /* a free slice that holds pages: the last purge pass has seen it free */
-#define FLAG_LARGE 4u  /* the slice is of the stretches for large blocks */
-#define FLAG_WARM 8u   /* a free slice of the reserve: its pages are there, and zero */
-/* The first slice of a large block or superblock that was taken, all of it, from slices not dirty.  Blocks of such a
- * superblock that were never carved are zero but for their first word. */
-#define FLAG_FRESH 16u
-/* The first slice of a superblock that was taken from dirty slices: what of it is uncarved may hold pages all the same
- * (stale.h).  Then FLAG_AGED: it was so at the last purge. */
-#define FLAG_STALE 32u
-/* The first slice of a superblock in a huge page that was broken to give back what is uncarved of it: these are holes,
- * a page fault for each of their pages, and malloc takes fresh memory before it fills them (decision 12). */
-#define FLAG_HOLES 64u
-/* The first slice of a superblock that lent some of the others (lend.h). */
-#define FLAG_LENT 128u
 
-/* In `seen`, which has no neighbours that other threads write without a lock. */
-#define SEEN_PURGED 1u /* the superblock was purged looking so */
-#define SEEN_SPLIT 2u  /* the huge page that begins with this slice was split (huge.c) */
-#define SEEN_HUGE 4u   /* a huge page was asked for where this slice begins */
-#define SEEN_FLAGS 7u
+/* In `seen`: the superblock was purged looking so. */
+#define SEEN_PURGED 1u
 
 /* Two cache lines: threads of other heaps read the first to free a block, and must not be made to wait by the owner's
  * every malloc, which writes the second. */
 struct superblock {
+    struct slice slice;
     uintptr_t owner; /* a struct heap *, and OWNER_LONG or not */
     union {
         uint64_t gate; /* written whole */
@@ -100,34 +69,26 @@ struct superblock {
         };
     };
     _Atomic uint64_t x_remote; /* {top << 16 | ARMED | count}, linked like the local list from an empty word */
-    union {
-        uint64_t uncarved;    /* a bit per unit */
-        size_t span_slices;   /* slice_large, slice_kept, slice_free: its length */
-    };
-    uint32_t next, prev; /* list neighbours, by slice number */
+    uint64_t uncarved;         /* a bit per unit */
     _Atomic uint32_t x_mail_next;
     uint32_t block_bytes;
     uint16_t carved; /* blocks that exist */
     uint8_t class;
     uint8_t group;
-    uint8_t kind;
-    uint8_t flags;
-    uint16_t seen; /* SEEN_ flags, and above them what the lists looked like at the last look (purge.c) */
+    uint16_t seen; /* SEEN_PURGED, and above it what the lists looked like at the last look (purge.c) */
     uint8_t batch; /* blocks freed from another heap are sent so many at a time (outbox.h) */
     uint64_t word ALIGN_LINE;
 } __attribute__((aligned(1 << DESCRIPTOR_SHIFT)));
 
 _Static_assert(sizeof(struct superblock) == 1 << DESCRIPTOR_SHIFT, "two cache lines");
+_Static_assert(offsetof(struct superblock, slice) == 0, "a superblock is a slice first of all");
 _Static_assert(offsetof(struct superblock, word) == SUPERBLOCK_WORD, "shared with assembly");
 _Static_assert(offsetof(struct superblock, owner) == SUPERBLOCK_OWNER, "shared with assembly");
 _Static_assert(offsetof(struct superblock, notify_at) == SUPERBLOCK_NOTIFY_AT, "shared with assembly");
 _Static_assert(offsetof(struct superblock, blocks) == SUPERBLOCK_BLOCKS, "shared with assembly");
 _Static_assert(offsetof(struct superblock, reciprocal) == SUPERBLOCK_RECIPROCAL, "shared with assembly");
-_Static_assert(offsetof(struct superblock, next) == SUPERBLOCK_NEXT, "shared with assembly");
 _Static_assert(offsetof(struct superblock, block_bytes) == SUPERBLOCK_BLOCK_BYTES, "shared with assembly");
-_Static_assert(offsetof(struct superblock, kind) == SUPERBLOCK_KIND, "shared with assembly");
 _Static_assert(offsetof(struct superblock, batch) == SUPERBLOCK_BATCH, "shared with assembly");
-_Static_assert(slice_superblock == SLICE_SUPERBLOCK && slice_tail == SLICE_TAIL, "shared with assembly");
 
 /* ---- words ---- */
 
@@ -158,12 +119,12 @@ static inline uint64_t *link_of(void *block)
 
 static inline struct superblock *descriptor_of_slice(uint32_t slice)
 {
-    return &hot.descriptors[slice];
+    return (struct superblock *)slice_at(slice);
 }
 
 static inline uint32_t slice_of_descriptor(const struct superblock *s)
 {
-    return (uint32_t)(s - hot.descriptors);
+    return slice_number(&s->slice);
 }
 
 static inline char *superblock_start(const struct superblock *s)
@@ -179,7 +140,7 @@ static inline struct superblock *descriptor_of(const void *p)
 /* The first descriptor of the superblock whose tail this slice is; itself if it is none. */
 static inline struct superblock *descriptor_head(struct superblock *s)
 {
-    return s->kind == slice_tail ? descriptor_of_slice(s->next) : s;
+    return s->slice.kind == slice_tail ? descriptor_of_slice(s->slice.first) : s;
 }
 
 /* The superblock this address lies in, or NULL: a quick look, which does not find those beyond a gap of the window, nor
@@ -189,7 +150,7 @@ static inline struct superblock *superblock_at(const void *p)
     if ((uintptr_t)p - hot.window_base >= hot.window_bytes)
         return NULL;
     struct superblock *s = descriptor_head(descriptor_of(p));
-    return s->kind == slice_superblock ? s : NULL;
+    return s->slice.kind == slice_superblock ? s : NULL;
 }
 
 /* The word may be changing: one load. */
@@ -242,7 +203,7 @@ static inline unsigned superblock_free_blocks(const struct superblock *s)
 unsigned superblock_capacity_lent(const struct superblock *s);
 static inline unsigned superblock_capacity(const struct superblock *s)
 {
-    return likely((s->flags & FLAG_LENT) == 0) ? s->blocks : superblock_capacity_lent(s);
+    return likely((s->slice.flags & FLAG_LENT) == 0) ? s->blocks : superblock_capacity_lent(s);
 }
 
 static inline unsigned superblock_available(const struct superblock *s, uint64_t word)
@@ -253,13 +214,13 @@ static inline unsigned superblock_available(const struct superblock *s, uint64_t
 /* Room that is not a hole. */
 static inline bool superblock_is_carvable(const struct superblock *s)
 {
-    return s->uncarved != 0 && (s->flags & FLAG_HOLES) == 0;
+    return s->uncarved != 0 && (s->slice.flags & FLAG_HOLES) == 0;
 }
 
 /* Blocks that are free, or that room which is not a hole is there for. */
 static inline unsigned superblock_spare(const struct superblock *s, uint64_t word)
 {
-    return (s->flags & FLAG_HOLES) != 0 ? word_count(word) : superblock_available(s, word);
+    return (s->slice.flags & FLAG_HOLES) != 0 ? word_count(word) : superblock_available(s, word);
 }
 
 static inline bool superblock_is_mostly_free(const struct superblock *s, uint64_t word)
@@ -293,7 +254,7 @@ static inline bool superblock_starts_block(const struct superblock *s, const voi
 static inline bool superblock_is_carved_to(const struct superblock *s, const void *p)
 {
     const unsigned unit_shift_least = 12; /* a page, at least */
-    if (unlikely((s->flags & FLAG_LENT) != 0))
+    if (unlikely((s->slice.flags & FLAG_LENT) != 0))
         return false; /* not that quickly */
     if (s->uncarved == 0)
         return true;
@@ -320,15 +281,15 @@ struct superblock *superblock_format(uint32_t first, unsigned class, unsigned sl
 /* From its first slice to its last. */
 static inline unsigned superblock_slices(const struct superblock *s)
 {
-    const struct size_class *row = &size_class[s->class];
-    return s->blocks == row->blocks ? row->slices : (unsigned)slices_for((size_t)s->blocks * s->block_bytes);
+    return s->slice.slices;
 }
 
 /* Whether slice number `i` of these is (still) its own. */
 static inline bool superblock_has_slice(const struct superblock *s, unsigned i)
 {
-    return i == 0 || (__atomic_load_n(&s[i].kind, __ATOMIC_ACQUIRE) == slice_tail &&
-                      s[i].next == slice_of_descriptor(s));
+    const uint32_t first = slice_of_descriptor(s);
+    const struct slice *tail = slice_at(first + i);
+    return i == 0 || (slice_kind(tail) == slice_tail && tail->first == first);
 }
 
 /* Links blocks of uncarved units into a list that starts from an empty word.  Nothing of the superblock changes until the

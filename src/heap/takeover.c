@@ -241,7 +241,7 @@ struct heap *heap_follow(struct heap *h)
 static void chain_offline(struct heap *h, struct superblock *s, uint32_t *chain)
 {
     heap_take_offline(h, s);
-    s->next = *chain;
+    s->slice.next = *chain;
     *chain = slice_of_descriptor(s);
 }
 
@@ -252,8 +252,8 @@ static void bring_online(struct heap *h, struct heap *other, uint32_t chain, boo
     bool fenced = chain != SLICE_NONE && rcs_fence();
     while (chain != SLICE_NONE) {
         struct superblock *s = descriptor_of_slice(chain);
-        chain = s->next;
-        s->next = SLICE_NONE;
+        chain = s->slice.next;
+        s->slice.next = SLICE_NONE;
         if (!fenced)
             heap_undo_offline(other, s);
         else if (shares && superblock_is_mostly_free(s, s->word))
@@ -284,7 +284,7 @@ static uint32_t take_posted(struct heap *h)
     uint32_t chain = SLICE_NONE;
     struct superblock *s;
     for (unsigned left = SWEEP_MAX; left > 0 && (s = heap_open_mail(h)) != NULL; left--) {
-        if (__atomic_load_n(&s->kind, __ATOMIC_ACQUIRE) != slice_superblock)
+        if (slice_kind(&s->slice) != slice_superblock)
             continue;
         struct heap *owner = superblock_owner(s);
         if (owner == h && h->active[s->class] != s)

@@ -80,7 +80,7 @@ void window_serve_fast_path(void)
 static int describe(size_t slices)
 {
     while (described < slices) {
-        int error = os_map_at((char *)hot.descriptors + (described << DESCRIPTOR_SHIFT), DESCRIPTOR_UNIT);
+        int error = os_map_at(hot.descriptors + (described << DESCRIPTOR_SHIFT), DESCRIPTOR_UNIT);
         if (error != 0)
             return error;
         described += UNIT_SLICES;
@@ -124,7 +124,7 @@ bool window_start(void)
             uint32_t pick = os_is_randomized() ? os_random() & 0x7fff : attempt << 12;
             uintptr_t base = (uintptr_t)(0xa000 + pick) << shift;
             hot.window_base = base;
-            hot.descriptors = (struct superblock *)(base - (WINDOW_SLICES_MAX << DESCRIPTOR_SHIFT >> (30 - shift)));
+            hot.descriptors = (char *)(base - (WINDOW_SLICES_MAX << DESCRIPTOR_SHIFT >> (30 - shift)));
             limit = WINDOW_SLICES_MAX >> (30 - shift);
             int error = describe(1);
             if (error == 0)

@@ -27,12 +27,12 @@ void snapshot_classes(struct snapshot_class *classes)
         return;
     for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
         const struct superblock *s = descriptor_of_slice(slice);
-        if (s->kind != slice_superblock)
+        if (s->slice.kind != slice_superblock)
             continue;
         unsigned free_blocks = superblock_free_blocks(s);
         classes[s->class].free += free_blocks;
         classes[s->class].live += s->carved > free_blocks ? s->carved - free_blocks : 0;
-        slice += (s->flags & FLAG_LENT) != 0 ? 0 : superblock_slices(s) - 1u;
+        slice += (s->slice.flags & FLAG_LENT) != 0 ? 0 : superblock_slices(s) - 1u;
     }
 }
 
@@ -43,9 +43,9 @@ void snapshot_take(struct sutler_stats *stats)
         return;
     for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
         const struct superblock *s = descriptor_of_slice(slice);
-        if (s->kind == slice_superblock) {
+        if (s->slice.kind == slice_superblock) {
             add_superblock(stats, s);
-            slice += (s->flags & FLAG_LENT) != 0 ? 0 : superblock_slices(s) - 1u;
+            slice += (s->slice.flags & FLAG_LENT) != 0 ? 0 : superblock_slices(s) - 1u;
         }
     }
     struct span_counts spans = span_counts();

@@ -32,7 +32,7 @@ struct hot {
     size_t small_limit;         /* malloc sizes below it are served from the small table; 0: none */
     uintptr_t window_base;      /* first address blocks come from */
     size_t window_bytes;        /* free's fast path looks at addresses below base + this; 0: none */
-    struct superblock *descriptors; /* one per slice from window_base on */
+    char *descriptors;          /* one per slice from window_base on (heap/slice.h) */
     ptrdiff_t rseq;             /* of the thread's struct rseq, from the thread pointer */
     ptrdiff_t cid;              /* of the field that holds the cid, from the thread pointer */
     size_t medium_limit;        /* from small_limit on, sizes below this one from the medium table; 0: none */

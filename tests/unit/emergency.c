@@ -18,7 +18,7 @@
 
 static bool is_emergency(const void *p)
 {
-    return window_contains(p) && descriptor_of(p)->kind == slice_emergency;
+    return window_contains(p) && slice_at(slice_of(p))->kind == slice_emergency;
 }
 
 /* From here to leave() this thread is "inside a slow path", holding everything there is to hold. */

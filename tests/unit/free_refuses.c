@@ -45,7 +45,7 @@ static unsigned refuses_inside(unsigned c, char *block)
 static unsigned refuses_behind(unsigned c, char *block)
 {
     const struct superblock *s = descriptor_head(descriptor_of(block));
-    EXPECT(s->kind == slice_superblock);
+    EXPECT(s->slice.kind == slice_superblock);
     const struct size_class *row = &size_class[c];
     size_t behind = (size_t)row->blocks * row->bytes;
     if (behind == row->slices * SLICE_BYTES)

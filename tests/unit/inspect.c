@@ -98,9 +98,10 @@ void expect_superblock_sound(const struct superblock *s)
     for (unsigned i = 0; i < heap_total; i++)
         mark_list(s, chain_in_outbox(heap_list[i], s), seen);
     EXPECT(superblock_check_list(s, s->word) == NULL);
+    EXPECT_EQ(s->slice.slices, slices_of(s));
     for (unsigned i = 1; i < slices_of(s); i++) {
-        EXPECT_EQ(s[i].kind, slice_tail);
-        EXPECT_EQ(s[i].next, slice_of_descriptor(s));
+        EXPECT_EQ(s[i].slice.kind, slice_tail);
+        EXPECT_EQ(s[i].slice.first, slice_of_descriptor(s));
         EXPECT(superblock_owner(&s[i]) == NULL);
     }
 }
@@ -111,7 +112,7 @@ static struct superblock *next_superblock(uint32_t *slice)
 {
     while ((*slice = window_slice_from(*slice)) != SLICE_END) {
         struct superblock *s = descriptor_of_slice(*slice);
-        if (s->kind == slice_superblock) {
+        if (s->slice.kind == slice_superblock) {
             *slice += slices_of(s);
             return s;
         }
@@ -142,7 +143,7 @@ static bool is_on_list(const struct heap *h, const struct superblock *s)
 {
     if (s->group >= group_count)
         return false;
-    for (uint32_t at = h->class[s->class].head[s->group]; at != 0; at = descriptor_of_slice(at - 1)->next + 1)
+    for (uint32_t at = h->class[s->class].head[s->group]; at != 0; at = descriptor_of_slice(at - 1)->slice.next + 1)
         if (descriptor_of_slice(at - 1) == s)
             return true;
     return false;
@@ -150,7 +151,7 @@ static bool is_on_list(const struct heap *h, const struct superblock *s)
 
 static void expect_transition_not_lost(const struct superblock *s)
 {
-    bool has_holes = (s->flags & FLAG_HOLES) != 0 && word_count(s->word) != s->carved;
+    bool has_holes = (s->slice.flags & FLAG_HOLES) != 0 && word_count(s->word) != s->carved;
     unsigned available = (has_holes ? 0 : (unsigned)(s->blocks - s->carved)) + word_count(s->word);
     enum group expected = group_expected(s->blocks, available);
     EXPECT_MSG(s->group == expected, "superblock %p: %u of %u available, listed in group %d, not %d",
@@ -172,16 +173,16 @@ static void expect_lists_sound(const struct heap *h)
             uint32_t before = SLICE_NONE;
             for (uint32_t at = lists->head[g]; at != 0;) {
                 const struct superblock *s = descriptor_of_slice(at - 1);
-                EXPECT_EQ(s->kind, slice_superblock);
+                EXPECT_EQ(s->slice.kind, slice_superblock);
                 EXPECT_EQ(s->class, c);
                 EXPECT_EQ(s->group, g);
-                EXPECT_EQ(s->prev, before);
+                EXPECT_EQ(s->slice.prev, before);
                 EXPECT(superblock_owner(s) == h);
                 EXPECT(h->active[c] != s);
                 listed++;
                 surplus += g == group_mostly_free || g == group_empty;
                 before = at - 1;
-                at = s->next + 1;
+                at = s->slice.next + 1;
             }
         }
         EXPECT_EQ(lists->listed, listed);

@@ -116,7 +116,7 @@ static void what_has_gone_is_forgotten(struct heap *h, unsigned c)
     test_superblock_drop(s); /* a span again */
     drain(h);
     EXPECT_EQ(s->x_mail_next, 0);
-    EXPECT(s->kind != slice_superblock);
+    EXPECT(s->slice.kind != slice_superblock);
 
     /* Posted, released, born again as another heap's active superblock: nothing may happen to it. */
     struct heap *other = test_heap_new(true);

@@ -183,15 +183,15 @@ static void expect_nothing_in_hands(void)
     free(malloc((size_t)3 << 20)); /* a slow path: the child is whole after it */
     size_t slices;
     for (uint32_t at = window_slice_from(0); at != SLICE_END; at = window_slice_from(at + (uint32_t)slices)) {
-        const struct superblock *s = descriptor_of_slice(at);
+        const struct slice *s = slice_at(at);
         const struct arena *a = arena_of(at);
         slices = 1;
         if (s->kind == slice_superblock) {
-            EXPECT_MSG(superblock_owner(s) != NULL, "nobody owns the superblock at slice %u", (unsigned)at);
+            EXPECT_MSG(superblock_owner(descriptor_of_slice(at)) != NULL, "nobody owns the superblock at slice %u", (unsigned)at);
         } else if (s->kind == slice_tail) {
-            EXPECT_MSG(descriptor_of_slice(s->next)->kind == slice_superblock, "slice %u is of no superblock", (unsigned)at);
+            EXPECT_MSG(slice_at(s->first)->kind == slice_superblock, "slice %u is of no superblock", (unsigned)at);
         } else if (s->kind == slice_large || s->kind == slice_kept || s->kind == slice_free) {
-            slices = s->span_slices;
+            slices = s->slices;
         } else if (at >= a->fresh_first && at < a->fresh_end) {
             slices = a->fresh_end - at;
         } else {
@@ -219,8 +219,8 @@ static void scramble_lists(struct heap *h)
         for (enum group g = group_nearly_full; g < group_count; g++)
             for (uint32_t at = h->class[c].head[g], next; at != 0; at = next) {
                 struct superblock *s = descriptor_of_slice(at - 1);
-                next = s->next + 1;
-                s->next = s->prev = 12345;
+                next = s->slice.next + 1;
+                s->slice.next = s->slice.prev = 12345;
                 s->carved = 1; /* counting what was carved takes two stores */
             }
         h->class[c].listed = h->class[c].surplus = 77;
@@ -325,7 +325,7 @@ static void posts_are_repeated(void)
 {
     for (uint32_t slice = 0; untold == NULL && window_contains(slice_address(slice)); slice++) {
         struct superblock *s = descriptor_of_slice(slice);
-        if (s->kind == slice_superblock && superblock_owner(s) != NULL && s->group == group_nearly_full &&
+        if (s->slice.kind == slice_superblock && superblock_owner(s) != NULL && s->group == group_nearly_full &&
             s->x_remote == REMOTE_ARMED && s->x_mail_next == 0)
             untold = s;
     }
@@ -387,7 +387,7 @@ static void hands_full(void)
     unsigned count = 0;
     for (uint32_t slice = window_slice_from(0); slice != SLICE_END && count < 20; slice = window_slice_from(slice + 1)) {
         struct superblock *s = descriptor_of_slice(slice);
-        struct heap *h = s->kind == slice_superblock ? superblock_owner(s) : NULL;
+        struct heap *h = s->slice.kind == slice_superblock ? superblock_owner(s) : NULL;
         if (h != NULL && !heap_is_global(h) && h->active[s->class] != s && s->group != group_none) {
             lock_take(&h->lock);
             heap_take_offline(h, s);
@@ -398,7 +398,7 @@ static void hands_full(void)
     EXPECT(count > 4);
     uint32_t taken[2];
     EXPECT(span_take(span_dense, 3, 1, &taken[0]) && span_take(span_large, 5, 1, &taken[1]));
-    descriptor_of_slice(taken[1])->kind = slice_tail; /* formatting begins at the end */
+    slice_at(taken[1])->kind = slice_tail; /* formatting begins at the end */
     in_child(check_hands, "superblocks and spans are in hands");
 }
 

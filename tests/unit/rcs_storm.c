@@ -67,7 +67,7 @@ static void on_signal(int number)
     if (*slot != NULL)
         give(*slot);
     *slot = handler_turn % 3 == 0 ? NULL : take();
-    if (*slot != NULL && descriptor_of(*slot)->kind == slice_emergency) {
+    if (*slot != NULL && slice_at(slice_of(*slot))->kind == slice_emergency) {
         give(*slot);
         *slot = NULL;
         emergencies++;

@@ -38,7 +38,7 @@ void __wrap_os_advise_huge(void *address, size_t size)
     asked_total++;
     /* Nothing of it is free: who takes what is free does not meet it. */
     for (uint32_t at = slice_of(address), end = at + HUGE_PAGE_SLICES; at < end; at++)
-        EXPECT(descriptor_of_slice(at)->kind == slice_unknown);
+        EXPECT(slice_at(at)->kind == slice_unknown);
 }
 
 void __real_os_advise_small(void *address, size_t size);

@@ -215,11 +215,11 @@ static void neighbours_merge(struct rng *rng)
         }
         for (uint32_t i = 0; i < parts; i++)
             span_give(first[order[i]], each);
-        const struct superblock *s = descriptor_of_slice(whole);
+        const struct slice *s = slice_at(whole);
         bool found = false; /* the free span may have merged with others around it, too */
         for (uint32_t at = whole + 1; at-- > 0 && !found;)
-            if (descriptor_of_slice(at)->kind == slice_free) {
-                found = at + descriptor_of_slice(at)->span_slices >= whole + parts * each;
+            if (slice_at(at)->kind == slice_free) {
+                found = at + slice_at(at)->slices >= whole + parts * each;
                 break;
             }
         EXPECT_MSG(found, "the parts did not merge (first slice's kind is %d)", s->kind);

@@ -153,8 +153,8 @@ static void check_child(void)
 {
     char *p = malloc(BYTES); /* of a length that is kept */
     EXPECT(p != NULL);
-    EXPECT(descriptor_of_slice(in_slot)->kind != slice_kept);
-    EXPECT(descriptor_of_slice(in_hand)->kind != slice_kept);
+    EXPECT(slice_at(in_slot)->kind != slice_kept);
+    EXPECT(slice_at(in_hand)->kind != slice_kept);
     EXPECT_EQ(span_cache_bytes(), 0);
     free(p);
     EXPECT(malloc(BYTES) == p && malloc(BYTES) != p);

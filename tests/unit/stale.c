@@ -115,9 +115,9 @@ static void goes_at_once_with_everything(void)
 static void given_slices_are_not_stale(void)
 {
     struct superblock *s = test_superblock_new(class);
-    s->flags |= FLAG_STALE;
+    s->slice.flags |= FLAG_STALE;
     test_superblock_drop(s);
-    EXPECT((s->flags & FLAG_STALE) == 0);
+    EXPECT((s->slice.flags & FLAG_STALE) == 0);
 }
 
 static volatile bool stop;

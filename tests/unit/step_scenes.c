@@ -232,7 +232,7 @@ static void set_later_slice(void)
     give_intruder(3, MEDIUM);
     for (unsigned n = 0; n < 9; n++)
         take(&pool_a, MEDIUM);
-    EXPECT(descriptor_of(pool_a.held[pool_a.count - 1].block)->kind == slice_tail);
+    EXPECT(slice_at(slice_of(pool_a.held[pool_a.count - 1].block))->kind == slice_tail);
 }
 
 static void set_purge(void)
