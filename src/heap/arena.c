@@ -8,14 +8,14 @@ _Atomic unsigned spans_away;
 
 struct arena *arena_of(uint32_t slice)
 {
-    return &arena[(slice_at(slice)->flags & FLAG_LARGE) != 0 ? span_large : span_dense];
+    return &arena[slice_at(slice)->is_large ? span_large : span_dense];
 }
 
-size_t slices_with(uint32_t first, size_t slices, unsigned flags)
+size_t slices_holding(uint32_t first, size_t slices, enum content content)
 {
     size_t count = 0;
     for (size_t i = 0; i < slices; i++)
-        count += (slice_at(first + (uint32_t)i)->flags & flags) != 0;
+        count += slice_at(first + (uint32_t)i)->content == content;
     return count;
 }
 
@@ -144,7 +144,7 @@ bool arena_open(struct arena *a, size_t slices)
     span_count.opened_bytes += count << SLICE_SHIFT;
     if (a == &arena[span_large])
         for (size_t i = 0; i < count; i++)
-            slice_at(first + (uint32_t)i)->flags |= FLAG_LARGE;
+            slice_at(first + (uint32_t)i)->is_large = true;
     if (first == a->fresh_end && have > 0) {
         a->fresh_end += (uint32_t)count;
         return true;

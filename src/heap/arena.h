@@ -50,8 +50,8 @@ uint32_t arena_free_neighbour(uint32_t slice, uint32_t other);
 /* Opens more of the window, at least until the fresh end holds `slices`.  False without memory. */
 bool arena_open(struct arena *a, size_t slices);
 
-/* How many of the slices have one of these flags. */
-size_t slices_with(uint32_t first, size_t slices, unsigned flags);
+/* How many of the slices hold this. */
+size_t slices_holding(uint32_t first, size_t slices, enum content content);
 
 /* Free spans in somebody's hands for a moment, who gives their pages back or makes them ready. */
 extern _Atomic unsigned spans_away;
@@ -60,12 +60,9 @@ extern struct span_counts span_count;
 /* These slices are no longer free. */
 void span_count_taken(uint32_t first, size_t slices);
 
-#define FLAGS_RESIDENT (FLAG_DIRTY | FLAG_WARM)
-
-/* What the system got back with the pages of some slices: those that may have held something, and those made ready that
- * nobody used. */
+/* What the system got back with the pages of some slices: those that were used, and those made ready that nobody used. */
 struct span_returned {
-    size_t dirty_bytes, warm_bytes;
+    size_t dirty_bytes, ready_bytes;
 };
 /* Marks these slices as without pages; by whoever has them.  Then, with span_lock held, they are counted. */
 struct span_returned span_forget_pages(uint32_t first, size_t slices);

@@ -189,7 +189,7 @@ static struct superblock *fill_holes(struct superblock *s)
 {
     if (s->uncarved == 0)
         return NULL;
-    s->slice.flags &= (uint8_t)~FLAG_HOLES;
+    s->has_holes = false;
     return s;
 }
 

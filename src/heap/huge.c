@@ -116,7 +116,7 @@ static size_t purgeable_bytes_in(uint32_t slice)
     case slice_free:
     case slice_free_end:
     case slice_unknown: /* inside a free span, in these stretches; or fresh: the program is about to take it */
-        return (s->flags & (FLAG_DIRTY | FLAG_WARM)) != 0 ? SLICE_BYTES : 0;
+        return slice_has_pages(s) ? SLICE_BYTES : 0;
     default:
         return 0;
     }
@@ -126,7 +126,7 @@ static size_t purgeable_bytes_in(uint32_t slice)
 static bool is_in_huge(const struct slice *mark)
 {
     bool is_asked = (mark->huge & HUGE_ASKED) != 0 || option_get(option_huge_pages) == huge_pages_on;
-    return is_asked && (mark->flags & FLAG_LARGE) == 0;
+    return is_asked && !mark->is_large;
 }
 
 bool huge_was_split(uint32_t slice)

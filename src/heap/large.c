@@ -32,7 +32,7 @@ static void *span_block_take(size_t size, size_t alignment, bool squeezes, bool 
         return NULL;
     struct slice *s = slice_at(first);
     *zero = span_is_zero(first, slices);
-    s->flags |= *zero ? FLAG_FRESH : 0;
+    s->was_zero = *zero;
     s->slices = (uint32_t)slices;
     slice_become(s, slice_large);
     if (*zero && filling_expected(size))
@@ -135,12 +135,12 @@ static bool free_once(struct slice *s)
     return __atomic_compare_exchange_n(&s->kind, &seen, slice_kept, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* One that was fresh is looked at first. */
+/* One that was zero is looked at first. */
 bool large_span_keep(void *p)
 {
     uint32_t first = slice_of(p);
     struct slice *s = slice_at(first);
-    if ((s->flags & FLAG_FRESH) != 0 || s->slices > SPAN_CACHE_SLICES_MAX || !free_once(s))
+    if (s->was_zero || s->slices > SPAN_CACHE_SLICES_MAX || !free_once(s))
         return false;
     if (likely(span_cache_put(first, s->slices)))
         return true;
@@ -155,9 +155,9 @@ bool large_span_give(void *p)
     size_t slices = s->slices;
     if (!free_once(s))
         return false;
-    if ((s->flags & FLAG_FRESH) != 0) {
+    if (s->was_zero) {
         filling_look(p, slices << SLICE_SHIFT, SLICE_BYTES);
-        s->flags &= (uint8_t)~FLAG_FRESH;
+        s->was_zero = false;
     }
     if (!span_cache_put(first, slices) && !span_cache_replace(first, slices))
         span_give(first, slices);
@@ -176,7 +176,7 @@ static void *span_block_resize(void *p, size_t size, bool squeezes)
         if (squeezes ? !span_extend_squeezed(end, wanted - have) : !span_extend(end, wanted - have))
             return NULL;
         if (!span_is_zero(end, wanted - have))
-            s->flags &= (uint8_t)~FLAG_FRESH;
+            s->was_zero = false;
     } else if (wanted < have) {
         s->slices = (uint32_t)wanted; /* first: the child of a fork in between loses the rest, and does not have it twice */
         span_give(first + (uint32_t)wanted, have - wanted);

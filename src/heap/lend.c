@@ -25,7 +25,7 @@ uint64_t superblock_lend(struct superblock *s)
             lent |= units_of_slice(s, i + run);
         if (run == 0)
             continue;
-        s->slice.flags |= FLAG_LENT;
+        s->has_lent = true;
         span_give(first + i, run);
     }
     superblock_forget_lent(s);
@@ -46,7 +46,7 @@ static void give_what_is_left(struct superblock *s)
 
 void superblock_give(struct superblock *s)
 {
-    if (unlikely((s->slice.flags & FLAG_LENT) != 0))
+    if (unlikely(s->has_lent))
         give_what_is_left(s);
     else
         span_give(slice_of_descriptor(s), superblock_slices(s));

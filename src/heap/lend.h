@@ -5,7 +5,7 @@
  * for its descriptor is the superblock's.
  *
  * What was lent never comes back.  It is not written down: a slice is the superblock's as long as its descriptor says so
- * (superblock_has_slice); FLAG_LENT tells to look.  Blocks that touch a lent slice do not exist, nor will they.
+ * (superblock_has_slice); has_lent tells to look.  Blocks that touch a lent slice do not exist, nor will they.
  */
 #ifndef SUTLER_HEAP_LEND_H
 #define SUTLER_HEAP_LEND_H

@@ -88,7 +88,7 @@ static bool is_wanted(struct superblock *s, enum purge_what what, bool *changed)
 
 /* ---- holes ---- */
 
-/* In superblocks marked FLAG_HOLES, as the last pass found it and those marked since.  Address space that is not used
+/* In superblocks with holes, as the last pass found it and those marked since.  Address space that is not used
  * is descriptors to look at: at most three quarters of what is in use. */
 static size_t holes_bytes;
 
@@ -100,10 +100,10 @@ static size_t uncarved_bytes(const struct superblock *s)
 /* Exclusive, and a part of it is being given back. */
 static void note_holes(struct superblock *s)
 {
-    if ((s->slice.flags & FLAG_HOLES) != 0 || !huge_was_split(slice_of_descriptor(s)) ||
+    if (s->has_holes || !huge_was_split(slice_of_descriptor(s)) ||
         (holes_bytes + uncarved_bytes(s)) / 3 > span_in_use_bytes() / 4)
         return;
-    s->slice.flags |= FLAG_HOLES;
+    s->has_holes = true;
     holes_bytes += uncarved_bytes(s);
 }
 
@@ -252,7 +252,7 @@ static size_t purge_superblocks(enum purge_what what, bool *changed)
     if (what != purge_everything)
         heap_note_idle();
     for (struct superblock *s; (s = next_superblock(&slice, what)) != NULL;) {
-        if ((s->slice.flags & FLAG_HOLES) != 0)
+        if (s->has_holes)
             holes_found += uncarved_bytes(s);
         struct heap *h;
         if (is_wanted(s, what, changed) && (h = superblock_owner(s)) != NULL)
@@ -271,7 +271,7 @@ static bool may_yield(const struct superblock *s)
 {
     size_t free_blocks = superblock_free_blocks(s), live = s->carved - min_size(s->carved, free_blocks);
     size_t bytes = superblock_capacity(s) * s->block_bytes;
-    if ((s->slice.flags & FLAG_LENT) == 0)
+    if (!s->has_lent)
         bytes = superblock_slices(s) * SLICE_BYTES;
     return live == 0 || bytes - min_size(bytes, live * s->block_bytes) >= SLICE_BYTES;
 }

@@ -102,7 +102,8 @@ static struct superblock *format(uint32_t first, unsigned c, unsigned slices)
 {
     bool is_zero = span_is_zero(first, slices);
     struct superblock *s = superblock_format(first, c, slices);
-    s->slice.flags |= is_zero ? FLAG_FRESH : FLAG_STALE;
+    s->is_fresh = is_zero;
+    s->is_stale = !is_zero;
     return s;
 }
 
@@ -258,7 +259,7 @@ enum refill heap_refill(struct heap *h, unsigned c)
     }
     struct superblock *s = choose(h, c, trickle);
     if (s == NULL && old->uncarved != 0) {
-        old->slice.flags &= (uint8_t)~FLAG_HOLES;
+        old->has_holes = false;
         return restock(h, old, false);
     }
     if (s == NULL)
@@ -270,7 +271,7 @@ void *heap_take_fresh(struct heap *h, unsigned c)
 {
     ASSERT(lock_is_mine(&h->lock));
     struct superblock *s = h->active[c];
-    if ((s->slice.flags & FLAG_FRESH) == 0 || s->uncarved == 0 || superblock_free_blocks(s) != 0)
+    if (!s->is_fresh || s->uncarved == 0 || superblock_free_blocks(s) != 0)
         return NULL;
     struct carving carving = superblock_carve(s, carve_least);
     uint64_t *block = word_block(carving.word), rest = *block;

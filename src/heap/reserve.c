@@ -71,7 +71,7 @@ void reserve_follow(const struct arena *a, uint32_t first, size_t slices, size_t
         return;
     /* Small holes between used superblocks are filled on the way, and so are pieces of the reserve that the program had to
      * pass: the front stays where the large stretch is. */
-    bool is_at_front = first == reserve.front, is_ready = slices_with(first, 1, FLAG_WARM) != 0;
+    bool is_at_front = first == reserve.front, is_ready = slice_at(first)->content == content_ready;
     if (!is_at_front && !is_ready && have < HUGE_PAGE_SLICES)
         return;
     if (!is_at_front && !is_ready && first != reserve.cursor) /* not just past what is being made ready */
@@ -89,9 +89,9 @@ void reserve_count_taken(uint32_t first, size_t slices)
     size_t ready = 0, cold = 0;
     for (size_t i = 0; i < slices; i++) {
         struct slice *s = slice_at(first + (uint32_t)i);
-        ready += (s->flags & FLAG_WARM) != 0;
-        cold += (s->flags & (FLAG_WARM | FLAG_DIRTY)) == 0;
-        s->flags &= (uint8_t)~FLAG_WARM;
+        ready += s->content == content_ready;
+        cold += s->content == content_zero;
+        slice_taken(s);
     }
     reserve.ready -= min_size(ready, reserve.ready); /* a child that forgot its spans has none */
     if (arena_of(first) == &arena[span_dense]) {
@@ -152,7 +152,7 @@ static void overtake(bool huge)
 
 static bool is_cold(uint32_t first, uint32_t slices)
 {
-    return slices_with(first, slices, FLAG_DIRTY | FLAG_WARM) == 0;
+    return slices_holding(first, slices, content_zero) == slices;
 }
 
 /* The first piece from *at on that holds no pages yet; 0 if there is none before `end`.  What lies before a huge page's
@@ -246,7 +246,7 @@ void reserve_hand_over(const struct reserve_piece *piece, bool is_ready)
     lock_take(&span_lock);
     if (is_ready) {
         for (size_t i = 0; i < slices; i++)
-            slice_at(first + (uint32_t)i)->flags |= FLAG_WARM;
+            slice_made_ready(slice_at(first + (uint32_t)i));
         reserve.ready += slices;
         reserve.provided += slices;
     }

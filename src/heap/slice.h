@@ -14,12 +14,16 @@
  *   next, prev   the lock of the list they are in
  *   first        whoever makes the slice a tail or the end of a free span
  *   slices       whoever makes the run
- *   flags        whoever the slice belongs to; of a superblock that is not exclusive, the holder of its heap's lock
+ *   content      the same, and is_aged: the span lock, or who has taken the free slice out to purge it or make it ready, or
+ *                is giving it
+ *   is_large     the span lock
+ *   was_zero     the holder of the large block
  *   huge         a pass; or whoever holds all of the huge page
  */
 #ifndef SUTLER_HEAP_SLICE_H
 #define SUTLER_HEAP_SLICE_H
 
+#include "base/compiler.h"
 #include "heap/layout.h"
 #include "heap/window.h"
 
@@ -47,21 +51,21 @@ enum slice_kind {
 
 #define SLICE_NONE UINT32_MAX
 
-#define FLAG_DIRTY 1u  /* the slice may hold something else than zeros */
-#define FLAG_AGED 2u   /* a free slice that holds pages: the last purge pass has seen it free */
-#define FLAG_LARGE 4u  /* the slice is of the stretches for large blocks */
-#define FLAG_WARM 8u   /* a free slice of the reserve: its pages are there, and zero */
-/* The first slice of a large block or superblock that was taken, all of it, from slices not dirty.  Blocks of such a
- * superblock that were never carved are zero but for their first word. */
-#define FLAG_FRESH 16u
-/* The first slice of a superblock that was taken from dirty slices: what of it is uncarved may hold pages all the same
- * (stale.h).  Then FLAG_AGED: it was so at the last purge. */
-#define FLAG_STALE 32u
-/* The first slice of a superblock in a huge page that was broken to give back what is uncarved of it: these are holes,
- * a page fault for each of their pages, and malloc takes fresh memory before it fills them (decision 12). */
-#define FLAG_HOLES 64u
-/* The first slice of a superblock that lent some of the others (lend.h). */
-#define FLAG_LENT 128u
+/* What the pages of a slice hold.  Of a free one:
+ *
+ *              slice_made_ready
+ *      zero ----------------------> ready
+ *      ^  ^ <----------------------
+ *      |      slice_taken, slice_purged
+ *      '--------------------------- used <--------------- in use, whatever it was
+ *              slice_purged                 slice_given
+ *
+ * What is taken keeps what it was (ready pages are just zero), and nobody writes down what the program does to them. */
+enum content {
+    content_zero,  /* reads as zeros.  Free, it has no pages: it was never used, or has been purged since */
+    content_ready, /* reads as zeros, and its pages are there: made ready ahead of demand (reserve.h), and free */
+    content_used,  /* may hold anything */
+};
 
 /* In `huge` of the slice where a huge page begins. */
 #define HUGE_ASKED 1u /* one was asked for here */
@@ -74,12 +78,15 @@ struct slice {
     };
     uint32_t prev;
     uint32_t slices; /* length of the run, in its first slice */
-    uint8_t kind;
-    uint8_t flags;
-    uint8_t huge;
-    uint8_t unused;
+    uint8_t kind;    /* enum slice_kind */
+    uint8_t content; /* enum content */
+    uint8_t huge;    /* HUGE_ flags */
+    bool is_large : 1; /* it is of the arena for large blocks */
+    bool is_aged : 1;  /* free, with pages: the last purge pass has seen it so */
+    bool was_zero : 1; /* slice_large: all of it was zero when it was taken, and it has not been freed since */
 };
 
+_Static_assert(sizeof(struct slice) == 16, "leaves the rest of the first line to superblocks");
 _Static_assert(offsetof(struct slice, first) == SLICE_FIRST, "shared with assembly");
 _Static_assert(offsetof(struct slice, kind) == SLICE_KIND, "shared with assembly");
 _Static_assert(slice_superblock == SLICE_SUPERBLOCK && slice_tail == SLICE_TAIL, "shared with assembly");
@@ -103,6 +110,60 @@ static inline enum slice_kind slice_kind(const struct slice *s)
 static inline void slice_become(struct slice *s, enum slice_kind kind)
 {
     __atomic_store_n(&s->kind, kind, __ATOMIC_RELEASE);
+}
+
+/* ---- what it holds: by whoever the slice belongs to ---- */
+
+static inline bool slice_has_pages(const struct slice *s)
+{
+    return s->content != content_zero;
+}
+
+static inline bool slice_is_free(const struct slice *s)
+{
+    return s->kind == slice_unknown || s->kind == slice_free || s->kind == slice_free_end;
+}
+
+/* Its pages are there, and zero; it is out of the bins. */
+static inline void slice_made_ready(struct slice *s)
+{
+    ASSERT(s->kind == slice_unknown && s->content == content_zero);
+    s->content = content_ready;
+}
+
+/* It is free no more. */
+static inline void slice_taken(struct slice *s)
+{
+    ASSERT(s->kind == slice_unknown);
+    if (s->content == content_ready)
+        s->content = content_zero;
+    s->is_aged = false;
+}
+
+/* It is free again.  `is_aged`: it has not been used since the last purge pass. */
+static inline void slice_given(struct slice *s, bool is_aged)
+{
+    ASSERT(s->kind != slice_free && s->kind != slice_free_end);
+    ASSERT(s->content != content_ready);
+    slice_become(s, slice_unknown);
+    s->content = content_used;
+    s->is_aged = is_aged;
+    s->was_zero = false;
+}
+
+/* A purge pass has seen it free. */
+static inline void slice_seen_free(struct slice *s)
+{
+    ASSERT(slice_is_free(s) && slice_has_pages(s));
+    s->is_aged = true;
+}
+
+/* The system has its pages back; it is out of the bins. */
+static inline void slice_purged(struct slice *s)
+{
+    ASSERT(s->kind == slice_unknown && slice_has_pages(s));
+    s->content = content_zero;
+    s->is_aged = false;
 }
 
 /* Bytes of the run that begins here. */

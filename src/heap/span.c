@@ -97,7 +97,7 @@ bool span_extend(uint32_t end, size_t more)
 
 bool span_is_zero(uint32_t first, size_t slices)
 {
-    return slices_with(first, slices, FLAG_DIRTY) == 0;
+    return slices_holding(first, slices, content_used) == 0;
 }
 
 /* ---- giving ---- */
@@ -133,13 +133,10 @@ static bool is_crowded(void)
     return dirty > kept && !ample_for(dirty + mapping_cache_bytes());
 }
 
-static void give(uint32_t first, size_t slices, unsigned age)
+static void give(uint32_t first, size_t slices, bool is_aged)
 {
-    for (size_t i = 0; i < slices; i++) {
-        struct slice *s = slice_at(first + (uint32_t)i);
-        slice_become(s, slice_unknown);
-        s->flags = (uint8_t)((s->flags & ~(FLAG_FRESH | FLAG_STALE | FLAG_AGED)) | FLAG_DIRTY | age);
-    }
+    for (size_t i = 0; i < slices; i++)
+        slice_given(slice_at(first + (uint32_t)i), is_aged);
     lock_take(&span_lock);
     span_count.in_use_bytes -= slices << SLICE_SHIFT;
     span_count.dirty_bytes += slices << SLICE_SHIFT;
@@ -158,12 +155,12 @@ static void give(uint32_t first, size_t slices, unsigned age)
 
 void span_give(uint32_t first, size_t slices)
 {
-    give(first, slices, 0);
+    give(first, slices, false);
 }
 
 void span_give_aged(uint32_t first, size_t slices)
 {
-    give(first, slices, FLAG_AGED);
+    give(first, slices, true);
 }
 
 size_t span_passed(uint32_t slice)
@@ -171,7 +168,7 @@ size_t span_passed(uint32_t slice)
     const struct slice *s = slice_at(slice);
     switch (slice_kind(s)) {
     case slice_superblock:
-        return (s->flags & FLAG_LENT) != 0 ? 1 : max_size(1, s->slices);
+        return ((const struct superblock *)s)->has_lent ? 1 : max_size(1, s->slices);
     case slice_large:
     case slice_kept:
         return max_size(1, __atomic_load_n(&s->slices, __ATOMIC_RELAXED));

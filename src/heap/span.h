@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Spans: runs of slices of the window, for superblocks and large blocks.  Every slice remembers whether it may hold
- * something else than zeros (FLAG_DIRTY), so memory fresh from the system is not cleared twice.
+ * something else than zeros (enum content), so memory fresh from the system is not cleared twice.
  *
  * Free spans are kept in arenas (arena.h); what is made ready ahead of demand is the reserve (reserve.h).
  *

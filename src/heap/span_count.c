@@ -5,7 +5,7 @@
 void span_count_taken(uint32_t first, size_t slices)
 {
     span_count.in_use_bytes += slices << SLICE_SHIFT;
-    span_count.dirty_bytes -= slices_with(first, slices, FLAG_DIRTY) << SLICE_SHIFT;
+    span_count.dirty_bytes -= slices_holding(first, slices, content_used) << SLICE_SHIFT;
     reserve_count_taken(first, slices);
 }
 
@@ -33,18 +33,18 @@ size_t span_purged_bytes(void)
 
 struct span_returned span_forget_pages(uint32_t first, size_t slices)
 {
-    struct span_returned r = {slices_with(first, slices, FLAG_DIRTY) << SLICE_SHIFT,
-                              slices_with(first, slices, FLAG_WARM) << SLICE_SHIFT};
+    struct span_returned r = {slices_holding(first, slices, content_used) << SLICE_SHIFT,
+                              slices_holding(first, slices, content_ready) << SLICE_SHIFT};
     for (size_t i = 0; i < slices; i++)
-        slice_at(first + (uint32_t)i)->flags &= (uint8_t)~(FLAGS_RESIDENT | FLAG_AGED);
+        slice_purged(slice_at(first + (uint32_t)i));
     return r;
 }
 
 void span_count_returned(struct span_returned r)
 {
     span_count.dirty_bytes -= r.dirty_bytes;
-    reserve_count_wasted(r.warm_bytes);
-    span_note_purged(r.dirty_bytes + r.warm_bytes);
+    reserve_count_wasted(r.ready_bytes);
+    span_note_purged(r.dirty_bytes + r.ready_bytes);
 }
 
 void span_note_returned(uint32_t first, size_t slices)

@@ -83,7 +83,7 @@ static size_t purge_batch(struct batch *b, struct walk *w, bool *refused)
     for (unsigned i = 0; i < b->count && !pages.refused; i++) {
         struct span_returned r = span_forget_pages(b->run[i].first, b->run[i].slices);
         sum.dirty_bytes += r.dirty_bytes;
-        sum.warm_bytes += r.warm_bytes;
+        sum.ready_bytes += r.ready_bytes;
     }
     put_back(b, sum, w);
     b->count = 0;
@@ -98,10 +98,10 @@ enum age { age_bare, age_young, age_old };
 
 static enum age age_of(const struct walk *w, uint32_t slice)
 {
-    unsigned flags = slice_at(slice)->flags;
-    if ((flags & FLAGS_RESIDENT) == 0)
+    const struct slice *s = slice_at(slice);
+    if (!slice_has_pages(s))
         return age_bare;
-    return w->what == purge_everything || (flags & FLAG_AGED) != 0 ? age_old : age_young;
+    return w->what == purge_everything || s->is_aged ? age_old : age_young;
 }
 
 /* Slices of one age from `at` on, `most` of them at most. */
@@ -121,8 +121,7 @@ static uint32_t choose(const struct walk *w, uint32_t slices, uint32_t *before)
     *before = 0;
     if (w->what != purge_unchanged)
         return slices;
-    bool is_large = (slice_at(w->at)->flags & FLAG_LARGE) != 0;
-    if (!is_large || !filling_expected(FILLING_BYTES_MIN))
+    if (!slice_at(w->at)->is_large || !filling_expected(FILLING_BYTES_MIN))
         return slices * 2 >= HUGE_PAGE_SLICES || huge_is_worth_splitting(w->at) ? slices : 0;
     *before = (uint32_t)min_size(slices, -w->at % HUGE_PAGE_SLICES);
     return (slices - *before) / HUGE_PAGE_SLICES * HUGE_PAGE_SLICES;
@@ -132,7 +131,7 @@ static void grow_old(struct walk *w, uint32_t slices)
 {
     uint32_t before;
     for (uint32_t i = 0; i < slices; i++)
-        slice_at(w->at + i)->flags |= FLAG_AGED;
+        slice_seen_free(slice_at(w->at + i));
     w->changed |= choose(w, slices, &before) > 0;
 }
 

@@ -37,7 +37,8 @@ static void free_orphans(uint32_t first, size_t slices)
     for (size_t i = 0; i < slices; i++) {
         struct slice *s = slice_at(first + (uint32_t)i);
         s->kind = slice_unknown;
-        s->flags = (uint8_t)((s->flags & FLAG_LARGE) | FLAG_DIRTY);
+        s->content = content_used;
+        s->is_aged = s->was_zero = false;
     }
     arena_insert(first, slices);
 }
@@ -100,6 +101,6 @@ void span_recover(bool anew)
             slices = orphans_from(at);
             free_orphans(at, slices);
         }
-        span_count.dirty_bytes += slices_with(at, slices, FLAG_DIRTY) << SLICE_SHIFT;
+        span_count.dirty_bytes += slices_holding(at, slices, content_used) << SLICE_SHIFT;
     }
 }

@@ -18,13 +18,10 @@ static bool is_free(uint32_t slice)
 static void join(uint32_t first, uint32_t next)
 {
     size_t slices = slice_at(first)->slices, more = slice_at(next)->slices;
-    unsigned flag = slice_at(first)->flags & FLAG_LARGE;
     arena_remove(first);
     arena_remove(next);
-    for (size_t i = 0; i < more; i++) {
-        struct slice *s = slice_at(next + (uint32_t)i);
-        s->flags = (uint8_t)((s->flags & ~FLAG_LARGE) | flag);
-    }
+    for (size_t i = 0; i < more; i++)
+        slice_at(next + (uint32_t)i)->is_large = slice_at(first)->is_large;
     arena_insert(first, slices + more);
 }
 
@@ -96,9 +93,9 @@ static bool open_missing(size_t slices, size_t align_slices)
         return false;
     span_count.opened_bytes += count << SLICE_SHIFT;
     bool goes_on = run < end && first == end;
-    unsigned flag = goes_on ? slice_at(run)->flags & FLAG_LARGE : FLAG_LARGE;
+    bool is_large = goes_on ? slice_at(run)->is_large : true;
     for (size_t i = 0; i < count; i++)
-        slice_at(first + (uint32_t)i)->flags |= (uint8_t)flag;
+        slice_at(first + (uint32_t)i)->is_large = is_large;
     arena_insert_merged(first, count);
     return true;
 }

@@ -54,7 +54,7 @@ static size_t purge_piece(struct superblock *s, bool waits, uint64_t *units)
         *units &= ~run;
     }
     if (*units == 0)
-        s->slice.flags &= (uint8_t)~FLAG_STALE;
+        s->is_stale = false;
     lock_release(&h->lock);
     return bytes;
 }
@@ -73,7 +73,7 @@ static bool mark(struct superblock *s)
     struct heap *h = lock_owner(s, false);
     if (h == NULL)
         return false;
-    s->slice.flags |= FLAG_AGED;
+    s->was_stale = true;
     lock_release(&h->lock);
     return true;
 }
@@ -81,7 +81,7 @@ static bool mark(struct superblock *s)
 size_t stale_purge(struct superblock *s, enum purge_what what, bool *changed)
 {
     bool all = what == purge_everything;
-    if (!all && (s->slice.flags & FLAG_AGED) == 0) {
+    if (!all && !s->was_stale) {
         *changed |= mark(s);
         return 0;
     }

@@ -36,7 +36,7 @@ static uint64_t all_units(const struct superblock *s, unsigned shift)
 static uint64_t lent_units(const struct superblock *s, unsigned shift)
 {
     uint64_t units = 0;
-    if (likely((s->slice.flags & FLAG_LENT) == 0))
+    if (likely(!s->has_lent))
         return 0;
     const unsigned per_slice = 1u << (SLICE_SHIFT - shift);
     for (unsigned i = 1; i < superblock_slices(s); i++)
@@ -79,7 +79,7 @@ struct superblock *superblock_format(uint32_t first, unsigned class, unsigned sl
     s->group = group_none;
     s->batch = (uint8_t)min_size(BATCH_BLOCKS, BATCH_BYTES / row->bytes);
     s->uncarved = all_units(s, unit_shift(s));
-    s->slice.flags &= (uint8_t)~(FLAG_AGED | FLAG_HOLES | FLAG_LENT);
+    s->is_fresh = s->is_stale = s->was_stale = s->has_holes = s->has_lent = false;
     ASSERT(slices == (s->blocks == row->blocks ? row->slices : slices_for((size_t)s->blocks * row->bytes)));
     for (unsigned i = 1; i < slices; i++) {
         slice_at(first + i)->first = first;
@@ -167,7 +167,7 @@ struct carving superblock_carve(const struct superblock *s, enum carve amount)
     unsigned shift = unit_shift(s);
     unsigned first = low_bit(s->uncarved);
     uint64_t tail = all_units(s, shift) & ~bit_run(0, first);
-    bool is_tail = s->uncarved == tail && (s->slice.flags & FLAG_LENT) == 0;
+    bool is_tail = s->uncarved == tail && !s->has_lent;
     return is_tail ? carve_tail(s, shift, first, amount) : carve_hole(s, shift, first);
 }
 
@@ -327,9 +327,9 @@ uint64_t superblock_uncarve(struct superblock *s, const char **damage)
     uint64_t dropped = all_units(s, shift) & ~kept & ~gone;
     if (dropped == 0)
         return 0;
-    s->slice.flags &= (uint8_t)~FLAG_FRESH; /* of a block with units on both sides of a dropped one's border, a part may stay */
+    s->is_fresh = false; /* of a block with units on both sides of a dropped one's border, a part may stay */
     if (s->uncarved == 0)
-        s->slice.flags &= (uint8_t)~FLAG_STALE; /* from here on what is uncarved has been given back */
+        s->is_stale = false; /* from here on what is uncarved has been given back */
     atomic_store(&rebuilding.of, s);
     s->uncarved |= dropped;
     rebuild(s, shift);

@@ -20,8 +20,8 @@
  *   gate        (notify_at) a section that compares the word; or exclusive
  *   x_remote    hardware atomics, anyone
  *   x_mail_next hardware atomics: 0 not in a mailbox.  Never reset by formatting: a late poster may still hold it
- *   flags       whoever the slice belongs to: the holder of the span, or of the span lock if it is free
- *   seen        in a pass; SEEN_HUGE whoever holds all of the huge page
+ *   slice       see slice.h
+ *   seen        in a pass
  *   the rest    under the lock of the owning heap, or exclusive
  */
 #ifndef SUTLER_HEAP_SUPERBLOCK_H
@@ -77,6 +77,12 @@ struct superblock {
     uint8_t group;
     uint16_t seen; /* SEEN_PURGED, and above it what the lists looked like at the last look (purge.c) */
     uint8_t batch; /* blocks freed from another heap are sent so many at a time (outbox.h) */
+    bool is_fresh : 1;  /* made from slices that were all zero: blocks never carved are zero but for their first word */
+    bool is_stale : 1;  /* made from slices that were used: what is uncarved may hold pages all the same (stale.h) */
+    bool was_stale : 1; /* so the last purge pass has seen it */
+    bool has_holes : 1; /* what is uncarved was given back out of a huge page, and costs a page fault for each page:
+                         * malloc takes fresh memory before it fills these holes (decision 12) */
+    bool has_lent : 1;  /* some of its slices are not its own any more (lend.h) */
     uint64_t word ALIGN_LINE;
 } __attribute__((aligned(1 << DESCRIPTOR_SHIFT)));
 
@@ -203,7 +209,7 @@ static inline unsigned superblock_free_blocks(const struct superblock *s)
 unsigned superblock_capacity_lent(const struct superblock *s);
 static inline unsigned superblock_capacity(const struct superblock *s)
 {
-    return likely((s->slice.flags & FLAG_LENT) == 0) ? s->blocks : superblock_capacity_lent(s);
+    return likely(!s->has_lent) ? s->blocks : superblock_capacity_lent(s);
 }
 
 static inline unsigned superblock_available(const struct superblock *s, uint64_t word)
@@ -214,13 +220,13 @@ static inline unsigned superblock_available(const struct superblock *s, uint64_t
 /* Room that is not a hole. */
 static inline bool superblock_is_carvable(const struct superblock *s)
 {
-    return s->uncarved != 0 && (s->slice.flags & FLAG_HOLES) == 0;
+    return s->uncarved != 0 && !s->has_holes;
 }
 
 /* Blocks that are free, or that room which is not a hole is there for. */
 static inline unsigned superblock_spare(const struct superblock *s, uint64_t word)
 {
-    return (s->slice.flags & FLAG_HOLES) != 0 ? word_count(word) : superblock_available(s, word);
+    return s->has_holes ? word_count(word) : superblock_available(s, word);
 }
 
 static inline bool superblock_is_mostly_free(const struct superblock *s, uint64_t word)
@@ -254,7 +260,7 @@ static inline bool superblock_starts_block(const struct superblock *s, const voi
 static inline bool superblock_is_carved_to(const struct superblock *s, const void *p)
 {
     const unsigned unit_shift_least = 12; /* a page, at least */
-    if (unlikely((s->slice.flags & FLAG_LENT) != 0))
+    if (unlikely(s->has_lent))
         return false; /* not that quickly */
     if (s->uncarved == 0)
         return true;

@@ -32,7 +32,7 @@ void snapshot_classes(struct snapshot_class *classes)
         unsigned free_blocks = superblock_free_blocks(s);
         classes[s->class].free += free_blocks;
         classes[s->class].live += s->carved > free_blocks ? s->carved - free_blocks : 0;
-        slice += (s->slice.flags & FLAG_LENT) != 0 ? 0 : superblock_slices(s) - 1u;
+        slice += s->has_lent ? 0 : superblock_slices(s) - 1u;
     }
 }
 
@@ -45,7 +45,7 @@ void snapshot_take(struct sutler_stats *stats)
         const struct superblock *s = descriptor_of_slice(slice);
         if (s->slice.kind == slice_superblock) {
             add_superblock(stats, s);
-            slice += (s->slice.flags & FLAG_LENT) != 0 ? 0 : superblock_slices(s) - 1u;
+            slice += s->has_lent ? 0 : superblock_slices(s) - 1u;
         }
     }
     struct span_counts spans = span_counts();

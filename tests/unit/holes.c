@@ -42,7 +42,7 @@ static struct holes holes_of(size_t bytes)
     unsigned c = size_class_of(bytes);
     for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
         const struct superblock *s = descriptor_of_slice(slice);
-        if (s->slice.kind != slice_superblock || s->class != c || (s->slice.flags & FLAG_HOLES) == 0)
+        if (s->slice.kind != slice_superblock || s->class != c || !s->has_holes)
             continue;
         EXPECT(huge_was_split(slice));
         holes.superblocks++;

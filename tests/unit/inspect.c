@@ -151,7 +151,7 @@ static bool is_on_list(const struct heap *h, const struct superblock *s)
 
 static void expect_transition_not_lost(const struct superblock *s)
 {
-    bool has_holes = (s->slice.flags & FLAG_HOLES) != 0 && word_count(s->word) != s->carved;
+    bool has_holes = s->has_holes && word_count(s->word) != s->carved;
     unsigned available = (has_holes ? 0 : (unsigned)(s->blocks - s->carved)) + word_count(s->word);
     enum group expected = group_expected(s->blocks, available);
     EXPECT_MSG(s->group == expected, "superblock %p: %u of %u available, listed in group %d, not %d",

@@ -108,7 +108,7 @@ static unsigned expect_lent(const struct superblock *s)
         EXPECT_EQ(superblock_has_slice(s, slice), is_used);
         lent += !is_used;
     }
-    EXPECT_EQ((s->slice.flags & FLAG_LENT) != 0, lent > 0);
+    EXPECT_EQ(s->has_lent, lent > 0);
     return lent;
 }
 

@@ -112,12 +112,13 @@ static void goes_at_once_with_everything(void)
 }
 
 /* The mark ends with the superblock. */
-static void given_slices_are_not_stale(void)
+static void the_next_superblock_is_not_stale(void)
 {
     struct superblock *s = test_superblock_new(class);
-    s->slice.flags |= FLAG_STALE;
+    s->is_stale = true;
+    s = superblock_format(slice_of_descriptor(s), class, superblock_slices(s));
+    EXPECT(!s->is_stale);
     test_superblock_drop(s);
-    EXPECT((s->slice.flags & FLAG_STALE) == 0);
 }
 
 static volatile bool stop;
@@ -171,7 +172,7 @@ int main(int argc, char **argv)
     class = size_class_of(BLOCK_BYTES);
     goes_at_the_second_pass();
     goes_at_once_with_everything();
-    given_slices_are_not_stale();
+    the_next_superblock_is_not_stale();
     others_carve_meanwhile(unit_option(argc, argv, "--ms", 1500));
     return 0;
 }
