@@ -60,7 +60,7 @@ extern struct span_counts span_count;
 /* These slices are no longer free. */
 void span_count_taken(uint32_t first, size_t slices);
 
-/* What the system got back with the pages of some slices: those that were used, and those made ready that nobody used. */
+/* What the system got back with the pages of some slices: used ones, and those made ready that nobody took. */
 struct span_returned {
     size_t dirty_bytes, ready_bytes;
 };

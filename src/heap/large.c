@@ -178,7 +178,7 @@ static void *span_block_resize(void *p, size_t size, bool squeezes)
         if (!span_is_zero(end, wanted - have))
             s->was_zero = false;
     } else if (wanted < have) {
-        s->slices = (uint32_t)wanted; /* first: the child of a fork in between loses the rest, and does not have it twice */
+        s->slices = (uint32_t)wanted; /* first: the child of a fork in between loses the rest, but has it once */
         span_give(first + (uint32_t)wanted, have - wanted);
     }
     s->slices = (uint32_t)wanted;

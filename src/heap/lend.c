@@ -3,15 +3,9 @@
 
 #include "heap/span.h"
 
-static uint64_t units_of_slice(const struct superblock *s, unsigned i)
-{
-    unsigned per_slice = (unsigned)(SLICE_BYTES / superblock_unit_bytes(s));
-    return i * per_slice < 64 ? bit_run(i * per_slice, per_slice) : 0; /* else behind all blocks */
-}
-
 static bool is_spare(const struct superblock *s, unsigned i, uint64_t kept)
 {
-    return i > 0 && superblock_has_slice(s, i) && (units_of_slice(s, i) & kept) == 0;
+    return i > 0 && superblock_has_slice(s, i) && (superblock_units_of_slice(s, i) & kept) == 0;
 }
 
 uint64_t superblock_lend(struct superblock *s)
@@ -22,7 +16,7 @@ uint64_t superblock_lend(struct superblock *s)
     uint64_t lent = 0;
     for (unsigned i = 1, run; i < slices; i += run + 1) {
         for (run = 0; i + run < slices && is_spare(s, i + run, kept); run++)
-            lent |= units_of_slice(s, i + run);
+            lent |= superblock_units_of_slice(s, i + run);
         if (run == 0)
             continue;
         s->has_lent = true;

@@ -27,6 +27,7 @@ struct batch {
     struct offline {
         struct superblock *superblock; /* NULL: found damaged */
         struct heap *heap;
+        uint64_t units; /* uncarved, their pages to be given back */
     } offline[BATCH];
     struct give_back pages;
 };
@@ -153,17 +154,17 @@ static void put_online(const struct offline *o)
 }
 
 /* Returns what is wrong with it, or NULL. */
-static const char *purge_superblock(struct batch *b, const struct offline *o)
+static const char *purge_superblock(struct batch *b, struct offline *o)
 {
     const char *damage = NULL;
     struct superblock *s = o->superblock;
     heap_collect(o->heap, s);
     if (superblock_live(s, s->word) == 0)
         return superblock_check_list(s, s->word);
-    uint64_t units = superblock_uncarve(s, &damage);
+    o->units = superblock_uncarve(s, &damage);
     if (damage == NULL && b->lends)
-        units &= ~superblock_lend(s);
-    add_holes(b, s, units);
+        o->units &= ~superblock_lend(s);
+    add_holes(b, s, o->units);
     return damage;
 }
 
@@ -198,6 +199,8 @@ static void finish(struct batch *b)
         struct superblock *s = o->superblock;
         if (s == NULL)
             continue;
+        if (!b->pages.refused)
+            superblock_note_purged(s, o->units & s->uncarved);
         if (superblock_live(s, s->word) == 0) {
             superblock_give(s);
             b->gave_spans = true;
@@ -217,7 +220,7 @@ static void add(struct batch *b, struct heap *h, struct superblock *s)
     if (b->count == 0)
         b->is_own = !rcs_has_fence();
     if (take_offline(b, h, s))
-        b->offline[b->count++] = (struct offline){s, h};
+        b->offline[b->count++] = (struct offline){s, h, 0};
 }
 
 /* The next superblock from *slice on, which goes past it; NULL if there is none, or the pass is to end. */

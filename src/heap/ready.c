@@ -50,7 +50,7 @@ void ready_own(uint32_t first, size_t slices)
     uint32_t page = (uint32_t)align_up(first, HUGE_PAGE_SLICES);
     if (likely(reserve_is_served()) || first < window_huge_from())
         return;
-    if (unlikely(!huge_price_is_known()) && span_is_zero(first, 1))
+    if (unlikely(!huge_price_is_known()) && slice_at(first)->content != content_used)
         bring_small(slice_address(first), SLICE_BYTES);
     else if (page < first + slices && huge_price_is_fair(os_now_ns()) && reserve_take_rest(first, slices, page, &rest))
         reserve_hand_over(&rest, bring_huge(slice_address(page)));

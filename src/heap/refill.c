@@ -98,15 +98,6 @@ static unsigned slices_used(unsigned c, size_t slices)
     return blocks >= row->blocks ? row->slices : (unsigned)slices_for(blocks * row->bytes);
 }
 
-static struct superblock *format(uint32_t first, unsigned c, unsigned slices)
-{
-    bool is_zero = span_is_zero(first, slices);
-    struct superblock *s = superblock_format(first, c, slices);
-    s->is_fresh = is_zero;
-    s->is_stale = !is_zero;
-    return s;
-}
-
 static enum span_use use_for(const struct heap *h, unsigned c)
 {
     return is_dense(h, c) ? span_dense : span_large;
@@ -116,7 +107,7 @@ static struct superblock *fresh(const struct heap *h, unsigned c)
 {
     const unsigned slices = slices_used(c, length_for(h, c));
     uint32_t first;
-    return span_take(use_for(h, c), slices, 1, &first) ? format(first, c, slices) : NULL;
+    return span_take(use_for(h, c), slices, 1, &first) ? superblock_format(first, c, slices) : NULL;
 }
 
 /* Where there is no span of that length: at most an eighth of the class's, so that others have something, too; else just
@@ -127,8 +118,8 @@ static struct superblock *fresh_short(const struct heap *h, unsigned c)
     const unsigned some = slices_used(c, min_size(full / 8, length_for(h, c)));
     uint32_t first;
     if (least < full && span_take(use_for(h, c), some, 1, &first))
-        return format(first, c, some);
-    return span_squeeze(least, 1, &first) ? format(first, c, least) : NULL;
+        return superblock_format(first, c, some);
+    return span_squeeze(least, 1, &first) ? superblock_format(first, c, least) : NULL;
 }
 
 /* An exclusive superblock with room, of somebody else's. */
@@ -271,10 +262,12 @@ void *heap_take_fresh(struct heap *h, unsigned c)
 {
     ASSERT(lock_is_mine(&h->lock));
     struct superblock *s = h->active[c];
-    if (!s->is_fresh || s->uncarved == 0 || superblock_free_blocks(s) != 0)
+    if (!superblock_has_zeros(s) || superblock_free_blocks(s) != 0)
         return NULL;
     struct carving carving = superblock_carve(s, carve_least);
     uint64_t *block = word_block(carving.word), rest = *block;
+    if (!superblock_is_zero_block(s, block))
+        return NULL; /* its beginning is in a unit before */
     superblock_count_carving(s, carving);
     if (rest != 0 && heap_commit(h, s, &s->word, 0, &s->word, rest) != rcs_done) {
         superblock_discount_carving(s, carving);

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
  * Slices: what the descriptor of every slice says, whatever the slice is used for.  Slices that belong together (a
- * superblock, a large block, a free span) are described by the first of them, which says how many they are; the others say
- * at most which one is the first.  What a superblock is beyond that follows in the same descriptor (superblock.h).
+ * superblock, a large block, a free span) are described by the first of them, which says how many they are; the others
+ * say at most which one is the first.  What a superblock has beyond that follows in the same descriptor (superblock.h).
  *
  * Descriptors lie in an array, 1 << DESCRIPTOR_SHIFT bytes each; they are never unmapped, and may be read at any time
  * without a lock.  A reader that holds nothing loads `kind` first.
  *
- * Who may write what.  A slice belongs to the span lock while it is in a bin, and else to whoever took it out: the heap that
- * owns the superblock, the holder of the large block, a pass.
- *   kind         whoever the slice belongs to, the rest of the descriptor being written before.  slice_large to slice_kept
- *                and back by compare-and-swap, or by who emptied the slot
- *   next, prev   the lock of the list they are in
- *   first        whoever makes the slice a tail or the end of a free span
- *   slices       whoever makes the run
- *   content      the same, and is_aged: the span lock, or who has taken the free slice out to purge it or make it ready, or
- *                is giving it
- *   is_large     the span lock
+ * Who may write what.  A slice belongs to the span lock while it is in a bin, and else to whoever took it out: the owner
+ * of the superblock, the holder of the large block, a pass, a thread that is about to give it back.
+ *   kind         whoever it belongs to, after the rest of the descriptor.  Large to kept by compare-and-swap, for two
+ *                threads may free the block at once
+ *   next, prev   under the lock of the list
+ *   first        whoever makes it a tail or the end of a free span, before that
+ *   slices       whoever makes the run, before that
+ *   content      whoever it belongs to while it is free; the same of is_aged
+ *   is_large     under the span lock
  *   was_zero     the holder of the large block
- *   huge         a pass; or whoever holds all of the huge page
+ *   huge         in a pass; or whoever holds all of the huge page
  */
 #ifndef SUTLER_HEAP_SLICE_H
 #define SUTLER_HEAP_SLICE_H
@@ -27,16 +26,14 @@
 #include "heap/layout.h"
 #include "heap/window.h"
 
-/* What a slice is.  Between any two others it is unknown for a moment, in the hands of one thread:
+/* What a slice is.  Where not drawn otherwise it is unknown in between, in the hands of one thread:
  *
- *                   arena_insert                span_take, superblock_format
- *    free, free_end <----------> unknown ------------------------------------> superblock, tail --> quarantine
- *                   arena_remove  ^ | | <-------------- span_give ------------'
- *                                 | | '--> emergency
- *                       span_give | v                free_once
- *                                 | large <----------------------------> kept
- *                                 '------------------------------------- '   large_take_kept
- */
+ *      unknown -> free, free_end -> unknown        arena_insert, arena_remove; under the span lock
+ *      unknown -> superblock, tail -> unknown      superblock_format, span_give
+ *      unknown -> large -> kept -> unknown         span_block_take, free_once, span_give
+ *                 large <- kept                    large_take_kept
+ *      superblock -> quarantine                    superblock_quarantine; for ever
+ *      unknown -> emergency                        add_area; for ever */
 enum slice_kind {
     slice_unknown,    /* never used, or inside a free or large span */
     slice_superblock, /* first slice of a superblock */
@@ -51,16 +48,15 @@ enum slice_kind {
 
 #define SLICE_NONE UINT32_MAX
 
-/* What the pages of a slice hold.  Of a free one:
+/* What the pages of a slice hold, as far as it is known:
  *
- *              slice_made_ready
- *      zero ----------------------> ready
- *      ^  ^ <----------------------
- *      |      slice_taken, slice_purged
- *      '--------------------------- used <--------------- in use, whatever it was
- *              slice_purged                 slice_given
+ *      zero -> ready              slice_made_ready, of a free slice
+ *      ready -> zero              slice_taken, or slice_purged
+ *      used -> zero               slice_purged
+ *      zero, used -> used         slice_given
  *
- * What is taken keeps what it was (ready pages are just zero), and nobody writes down what the program does to them. */
+ * A slice that is taken keeps what it was, and nobody writes down what the program does to it: whoever has it starts
+ * from there (superblock.h: dirty), and it is used when it is given. */
 enum content {
     content_zero,  /* reads as zeros.  Free, it has no pages: it was never used, or has been purged since */
     content_ready, /* reads as zeros, and its pages are there: made ready ahead of demand (reserve.h), and free */
@@ -106,9 +102,27 @@ static inline enum slice_kind slice_kind(const struct slice *s)
     return __atomic_load_n(&s->kind, __ATOMIC_ACQUIRE);
 }
 
+/* As above; or it is so already, which a child of fork may find. */
+static inline bool slice_may_become(enum slice_kind from, enum slice_kind to)
+{
+    switch (to) {
+    case slice_unknown:
+        return from != slice_large && from != slice_quarantine && from != slice_emergency;
+    case slice_large:
+        return from == slice_unknown || from == slice_kept;
+    case slice_kept:
+        return from == slice_large;
+    case slice_quarantine:
+        return from == slice_superblock;
+    default:
+        return from == slice_unknown || from == to;
+    }
+}
+
 /* Whatever the rest of the descriptor says for this kind is written before. */
 static inline void slice_become(struct slice *s, enum slice_kind kind)
 {
+    ASSERT(slice_may_become(s->kind, kind));
     __atomic_store_n(&s->kind, kind, __ATOMIC_RELEASE);
 }
 

@@ -38,7 +38,8 @@ static size_t give_back_units(const struct superblock *s, uint64_t run)
     return os_purge(superblock_start(s) + low_bit(run) * unit, bytes) ? bytes : 0;
 }
 
-/* One piece of what is uncarved among *units, which loses what has been looked at.  Returns bytes given back. */
+/* One piece of what is stale among *units, which loses what has been looked at, or all if the system refuses.  Returns
+ * bytes given back. */
 static size_t purge_piece(struct superblock *s, bool waits, uint64_t *units)
 {
     size_t bytes = 0;
@@ -47,14 +48,15 @@ static size_t purge_piece(struct superblock *s, bool waits, uint64_t *units)
         *units = 0; /* what is left is for another pass */
         return 0;
     }
-    *units &= s->uncarved;
+    *units &= s->uncarved & s->dirty;
     if (*units != 0) {
         uint64_t run = piece_of(s, *units);
         bytes = give_back_units(s, run);
-        *units &= ~run;
+        superblock_note_purged(s, bytes != 0 ? run : 0);
+        *units = bytes != 0 ? *units & ~run : 0;
     }
-    if (*units == 0)
-        s->is_stale = false;
+    if (!is_stale(s))
+        s->was_stale = false;
     lock_release(&h->lock);
     return bytes;
 }

@@ -16,7 +16,7 @@
 /* Whether this is such a superblock.  A quick look, which may be wrong for a moment. */
 static inline bool is_stale(const struct superblock *s)
 {
-    return s->is_stale && s->slice.is_large && s->uncarved != 0;
+    return s->slice.is_large && (s->dirty & s->uncarved) != 0;
 }
 
 /* Gives back what is stale in `s`, bytes given back, if it was so at the last pass or everything is to go; else marks it

@@ -32,30 +32,43 @@ static uint64_t all_units(const struct superblock *s, unsigned shift)
     return bit_run(0, (unsigned)((covered + (1ul << shift) - 1) >> shift));
 }
 
+uint64_t superblock_units_of_slice(const struct superblock *s, unsigned i)
+{
+    const unsigned per_slice = 1u << (SLICE_SHIFT - unit_shift(s));
+    return i * per_slice < UNITS_MAX ? bit_run(i * per_slice, per_slice) : 0;
+}
+
 /* The units of slices it lent. */
-static uint64_t lent_units(const struct superblock *s, unsigned shift)
+static uint64_t lent_units(const struct superblock *s)
 {
     uint64_t units = 0;
     if (likely(!s->has_lent))
         return 0;
-    const unsigned per_slice = 1u << (SLICE_SHIFT - shift);
     for (unsigned i = 1; i < superblock_slices(s); i++)
-        if (!superblock_has_slice(s, i) && i * per_slice < UNITS_MAX)
-            units |= bit_run(i * per_slice, per_slice);
+        units |= superblock_has_slice(s, i) ? 0 : superblock_units_of_slice(s, i);
+    return units;
+}
+
+/* The units of slices that were used before they became its own. */
+static uint64_t used_units(const struct superblock *s)
+{
+    uint64_t units = 0;
+    for (unsigned i = 0; i < superblock_slices(s); i++)
+        units |= slice_at(slice_of_descriptor(s) + i)->content == content_used ? superblock_units_of_slice(s, i) : 0;
     return units;
 }
 
 /* A block that touches one of these does not exist. */
-static uint64_t units_gone(const struct superblock *s, unsigned shift)
+static uint64_t units_gone(const struct superblock *s)
 {
-    return s->uncarved | lent_units(s, shift);
+    return s->uncarved | lent_units(s);
 }
 
 bool superblock_is_block(const struct superblock *s, const void *p)
 {
     unsigned i = superblock_block_number(s, (size_t)((const char *)p - superblock_start(s)));
     unsigned shift = unit_shift(s);
-    return superblock_is_block_start(s, p) && (units_of_block(s, shift, i) & units_gone(s, shift)) == 0;
+    return superblock_is_block_start(s, p) && (units_of_block(s, shift, i) & units_gone(s)) == 0;
 }
 
 /* ---- birth ---- */
@@ -79,7 +92,8 @@ struct superblock *superblock_format(uint32_t first, unsigned class, unsigned sl
     s->group = group_none;
     s->batch = (uint8_t)min_size(BATCH_BLOCKS, BATCH_BYTES / row->bytes);
     s->uncarved = all_units(s, unit_shift(s));
-    s->is_fresh = s->is_stale = s->was_stale = s->has_holes = s->has_lent = false;
+    s->was_stale = s->has_holes = s->has_lent = false;
+    s->dirty = used_units(s);
     ASSERT(slices == (s->blocks == row->blocks ? row->slices : slices_for((size_t)s->blocks * row->bytes)));
     for (unsigned i = 1; i < slices; i++) {
         slice_at(first + i)->first = first;
@@ -87,6 +101,12 @@ struct superblock *superblock_format(uint32_t first, unsigned class, unsigned sl
     }
     slice_become(&s->slice, slice_superblock);
     return s;
+}
+
+bool superblock_is_zero_block(const struct superblock *s, const void *block)
+{
+    unsigned i = superblock_block_number(s, (size_t)((const char *)block - superblock_start(s)));
+    return (units_of_block(s, unit_shift(s), i) & s->dirty) == 0;
 }
 
 /* ---- carving ---- */
@@ -138,7 +158,7 @@ static struct carving carve_tail(const struct superblock *s, unsigned shift, uns
  * lent, all its units, and with them every other block that now has all of its units. */
 static struct carving carve_hole(const struct superblock *s, unsigned shift, unsigned first)
 {
-    const uint64_t lent = lent_units(s, shift);
+    const uint64_t lent = lent_units(s);
     unsigned i = (unsigned)(((size_t)first << shift) / s->block_bytes);
     while ((units_of_block(s, shift, i) & lent) != 0)
         i++;
@@ -186,7 +206,7 @@ void superblock_discount_carving(struct superblock *s, struct carving carving)
 void superblock_recount(struct superblock *s)
 {
     unsigned shift = unit_shift(s), carved = 0;
-    const uint64_t gone = units_gone(s, shift);
+    const uint64_t gone = units_gone(s);
     for (unsigned i = 0; i < s->blocks; i++)
         carved += (units_of_block(s, shift, i) & gone) == 0;
     s->carved = (uint16_t)carved;
@@ -197,7 +217,7 @@ void superblock_recount(struct superblock *s)
 unsigned superblock_capacity_lent(const struct superblock *s)
 {
     unsigned shift = unit_shift(s), blocks = 0;
-    const uint64_t lent = lent_units(s, shift);
+    const uint64_t lent = lent_units(s);
     for (unsigned i = 0; i < s->blocks; i++)
         blocks += (units_of_block(s, shift, i) & lent) == 0;
     return blocks;
@@ -206,7 +226,7 @@ unsigned superblock_capacity_lent(const struct superblock *s)
 uint64_t superblock_units_kept(const struct superblock *s)
 {
     unsigned shift = unit_shift(s);
-    const uint64_t gone = units_gone(s, shift);
+    const uint64_t gone = units_gone(s);
     uint64_t kept = 0;
     for (unsigned i = 0; i < s->blocks; i++) {
         uint64_t units = units_of_block(s, shift, i);
@@ -218,7 +238,7 @@ uint64_t superblock_units_kept(const struct superblock *s)
 void superblock_forget_lent(struct superblock *s)
 {
     unsigned shift = unit_shift(s);
-    const uint64_t lent = lent_units(s, shift);
+    const uint64_t lent = lent_units(s);
     uint64_t room = 0;
     for (unsigned i = 0; lent != 0 && i < s->blocks; i++) {
         uint64_t units = units_of_block(s, shift, i);
@@ -270,7 +290,7 @@ static struct {
 /* Links the free blocks that exist in address order. */
 static void rebuild(struct superblock *s, unsigned shift)
 {
-    const uint64_t gone = units_gone(s, shift);
+    const uint64_t gone = units_gone(s);
     uint64_t word = 0;
     unsigned carved = 0;
     for (unsigned i = s->blocks; i-- > 0;) {
@@ -318,7 +338,7 @@ uint64_t superblock_uncarve(struct superblock *s, const char **damage)
     }
 
     /* A unit that a live block touches stays. */
-    uint64_t kept = 0, gone = units_gone(s, shift);
+    uint64_t kept = 0, gone = units_gone(s);
     for (unsigned i = 0; i < s->blocks; i++) {
         uint64_t units = units_of_block(s, shift, i);
         if ((units & gone) == 0 && (is_free[i / 64] >> (i % 64) & 1) == 0)
@@ -327,9 +347,7 @@ uint64_t superblock_uncarve(struct superblock *s, const char **damage)
     uint64_t dropped = all_units(s, shift) & ~kept & ~gone;
     if (dropped == 0)
         return 0;
-    s->is_fresh = false; /* of a block with units on both sides of a dropped one's border, a part may stay */
-    if (s->uncarved == 0)
-        s->is_stale = false; /* from here on what is uncarved has been given back */
+    s->dirty |= ~s->uncarved; /* those that stay, too: a block with units on both sides of the border is gone */
     atomic_store(&rebuilding.of, s);
     s->uncarved |= dropped;
     rebuild(s, shift);

@@ -12,6 +12,12 @@
  * A block exists once all units it touches are carved.  A unit is a power of two: a 64th of the superblock or more, a
  * page or more.  All units are uncarved at birth, and purging makes them so again.
  *
+ * Where no block exists, a unit that is not `dirty` holds zeros (but for the first words of blocks that were carved and
+ * could not be published).  A unit is dirty if its slice had been used when the superblock was made, or if it was carved
+ * when others were purged: then it may hold a part of a block that exists no more.  It is clean again once the system has
+ * its pages.  So what is dirty and uncarved has pages (stale.h), and a block that touches no dirty unit is zero when it is
+ * carved.
+ *
  * Who may write what.  Each field has one rule; docs/protocol.md shows the interleaving each rule prevents.
  *   word        sections of the owning heap; or anyone to whom the superblock is exclusive
  *   owner       (see superblock_set_owner) under the heap's lock.  Giving up one's own: a section's commit.  Taking
@@ -22,6 +28,8 @@
  *   x_mail_next hardware atomics: 0 not in a mailbox.  Never reset by formatting: a late poster may still hold it
  *   slice       see slice.h
  *   seen        in a pass
+ *   dirty       set when the superblock is made and, exclusive, before units are uncarved; cleared when the system has
+ *               the pages: under the lock of the owning heap, or exclusive
  *   the rest    under the lock of the owning heap, or exclusive
  */
 #ifndef SUTLER_HEAP_SUPERBLOCK_H
@@ -77,13 +85,12 @@ struct superblock {
     uint8_t group;
     uint16_t seen; /* SEEN_PURGED, and above it what the lists looked like at the last look (purge.c) */
     uint8_t batch; /* blocks freed from another heap are sent so many at a time (outbox.h) */
-    bool is_fresh : 1;  /* made from slices that were all zero: blocks never carved are zero but for their first word */
-    bool is_stale : 1;  /* made from slices that were used: what is uncarved may hold pages all the same (stale.h) */
-    bool was_stale : 1; /* so the last purge pass has seen it */
+    bool was_stale : 1; /* the last purge pass has seen used pages where nothing is carved (stale.h) */
     bool has_holes : 1; /* what is uncarved was given back out of a huge page, and costs a page fault for each page:
                          * malloc takes fresh memory before it fills these holes (decision 12) */
     bool has_lent : 1;  /* some of its slices are not its own any more (lend.h) */
     uint64_t word ALIGN_LINE;
+    uint64_t dirty; /* a bit per unit: where no block exists, it may hold something other than zeros */
 } __attribute__((aligned(1 << DESCRIPTOR_SHIFT)));
 
 _Static_assert(sizeof(struct superblock) == 1 << DESCRIPTOR_SHIFT, "two cache lines");
@@ -309,6 +316,14 @@ struct carving superblock_carve(const struct superblock *s, enum carve amount);
 void superblock_count_carving(struct superblock *s, struct carving carving);
 void superblock_discount_carving(struct superblock *s, struct carving carving);
 
+/* Whether what is carved next is likely to be zero; and whether this block is, which was carved just now, but for its
+ * first word. */
+static inline bool superblock_has_zeros(const struct superblock *s)
+{
+    return superblock_is_carvable(s) && (s->dirty & s->uncarved & -s->uncarved) == 0;
+}
+bool superblock_is_zero_block(const struct superblock *s, const void *block);
+
 /* Counts the carved blocks anew: the carving above is two stores. */
 void superblock_recount(struct superblock *s);
 
@@ -319,10 +334,18 @@ const char *superblock_check_list(const struct superblock *s, uint64_t word);
  * the caller gives their pages back before anyone can carve them again.  0 and *damage set if the list is broken
  * (nothing was changed). */
 uint64_t superblock_uncarve(struct superblock *s, const char **damage);
+/* The system has the pages of these uncarved units back. */
+static inline void superblock_note_purged(struct superblock *s, uint64_t units)
+{
+    ASSERT((units & ~s->uncarved) == 0);
+    s->dirty &= ~units;
+}
 /* In a child: if its parent was caught doing that, does the rest. */
 void superblock_finish_uncarving(struct superblock *s);
 /* Bytes of a unit. */
 size_t superblock_unit_bytes(const struct superblock *s);
+/* The units in slice number `i` of these; none if it lies behind all blocks. */
+uint64_t superblock_units_of_slice(const struct superblock *s, unsigned i);
 /* The units of the blocks that are carved. */
 uint64_t superblock_units_kept(const struct superblock *s);
 /* Exclusive, after slices were lent: what is left of some units is room for no block any more, and these are not uncarved

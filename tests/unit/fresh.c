@@ -127,7 +127,7 @@ static void what_a_purge_left_is_cleared(unsigned c)
 static struct superblock *fresh_active(struct heap *h, unsigned c)
 {
     struct superblock *s = test_superblock_new(c);
-    s->is_fresh = true;
+    s->dirty = 0;
     superblock_set_owner(s, h);
     h->active[c] = s;
     return s;
@@ -158,9 +158,9 @@ static void fresh_blocks_come_last(unsigned c)
     EXPECT(take_fresh(h, c) == NULL);
     s->word = superblock_join(s, remote_take(s, false), s->word);
     EXPECT(calloc(1, s->block_bytes) == second);
-    s->is_fresh = false;
+    s->dirty = UINT64_MAX;
     EXPECT(take_fresh(h, c) == NULL);
-    s->is_fresh = true;
+    s->dirty = 0;
     unsigned count = 2;
     while (s->uncarved != 0) {
         EXPECT(take_fresh(h, c) != NULL);

@@ -187,7 +187,8 @@ static void expect_nothing_in_hands(void)
         const struct arena *a = arena_of(at);
         slices = 1;
         if (s->kind == slice_superblock) {
-            EXPECT_MSG(superblock_owner(descriptor_of_slice(at)) != NULL, "nobody owns the superblock at slice %u", (unsigned)at);
+            EXPECT_MSG(superblock_owner(descriptor_of_slice(at)) != NULL, "nobody owns the superblock at slice %u",
+                       (unsigned)at);
         } else if (s->kind == slice_tail) {
             EXPECT_MSG(slice_at(s->first)->kind == slice_superblock, "slice %u is of no superblock", (unsigned)at);
         } else if (s->kind == slice_large || s->kind == slice_kept || s->kind == slice_free) {

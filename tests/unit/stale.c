@@ -111,16 +111,6 @@ static void goes_at_once_with_everything(void)
     free(block);
 }
 
-/* The mark ends with the superblock. */
-static void the_next_superblock_is_not_stale(void)
-{
-    struct superblock *s = test_superblock_new(class);
-    s->is_stale = true;
-    s = superblock_format(slice_of_descriptor(s), class, superblock_slices(s));
-    EXPECT(!s->is_stale);
-    test_superblock_drop(s);
-}
-
 static volatile bool stop;
 
 static void dirty_slices(void)
@@ -172,7 +162,6 @@ int main(int argc, char **argv)
     class = size_class_of(BLOCK_BYTES);
     goes_at_the_second_pass();
     goes_at_once_with_everything();
-    the_next_superblock_is_not_stale();
     others_carve_meanwhile(unit_option(argc, argv, "--ms", 1500));
     return 0;
 }
