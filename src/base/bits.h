@@ -34,20 +34,6 @@ static inline unsigned low_bit(uint64_t x)
     return (unsigned)__builtin_ctzll(x);
 }
 
-/* `count` ones starting at bit `first`; first + count <= 64. */
-static inline uint64_t bit_run(unsigned first, unsigned count)
-{
-    return count >= 64 ? ~0ull : ((1ull << count) - 1) << first;
-}
-
-/* The lowest set bits of `x`, not 0, that follow each other. */
-static inline uint64_t low_run(uint64_t x)
-{
-    unsigned first = low_bit(x);
-    uint64_t above = ~(x >> first);
-    return bit_run(first, above == 0 ? 64 - first : low_bit(above));
-}
-
 static inline size_t min_size(size_t a, size_t b)
 {
     return a < b ? a : b;

@@ -97,7 +97,7 @@ static inline size_t block_bytes_quick(const void *p)
     const struct superblock *s = superblock_at(p);
     if (unlikely(s == NULL))
         return 0;
-    return superblock_is_block_quick(s, descriptor_of(p), p) ? s->block_bytes : 0;
+    return superblock_is_block_quick(s, p) ? s->block_bytes : 0;
 }
 
 /* "sutler: FUNCTION(): invalid pointer P (reason)"; aborts unless SUTLER_ON_ERROR=report. */

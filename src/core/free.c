@@ -97,8 +97,7 @@ static bool send(struct superblock *s, void *p)
 /* The block is another heap's. */
 static void free_remotely(struct superblock *s, void *p, struct heap *owner)
 {
-    bool is_long = size_class[s->class].slices > 1;
-    if (!is_long && !rcs_is_suspended() && send(s, p))
+    if (s->batch != 0 && !rcs_is_suspended() && send(s, p))
         return;
     push_remote(s, p);
     if (!rcs_is_suspended())
@@ -154,8 +153,8 @@ static bool free_in_locked_superblock(void *p)
 {
     if (!locked_paths_are_open || (uintptr_t)p - hot.window_base >= hot.flat_bytes)
         return false;
-    struct superblock *d = descriptor_of(p), *s = descriptor_head(d);
-    if (s->slice.kind != slice_superblock || !superblock_is_block_quick(s, d, p))
+    struct superblock *s = descriptor_head(descriptor_of(p));
+    if (s->slice.kind != slice_superblock || !superblock_is_block_quick(s, p))
         return false;
     free_locked(s, p);
     return true;

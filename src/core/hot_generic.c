@@ -25,8 +25,8 @@ void *sutler_malloc(size_t size)
 void sutler_free(void *p)
 {
     if (likely((uintptr_t)p - hot.window_base < hot.window_bytes)) {
-        struct superblock *s = descriptor_of(p);
-        if (likely(superblock_owner(s) != NULL && superblock_starts_block(s, p)))
+        struct superblock *s = descriptor_head(descriptor_of(p));
+        if (likely(superblock_owner(s) != NULL && superblock_is_block_start(s, p)))
             switch (hot_push(p, s)) {
             case hot_pushed:
                 return;

@@ -7,7 +7,7 @@
  * reorder inside one, and gcc before 11.5/12.4/13.3 miscompiles asm goto with outputs.
  *
  *     malloc(size):                              free(p):
- *         c = size_class_of_small[size]             s = &descriptors[(p - window_base) / 64 KiB]
+ *         c = size_class_of_small[size]             s = &descriptors[(p - window_base) / 64 KiB], or its head
  *         section:                                   section:
  *           h = heap_of_cid[cid]                       if (s->owner != heap_of_cid[cid]) remote
  *           s = h->active[c]                           if (p is no block start) or (p is the top) error
@@ -24,13 +24,12 @@
 
 	.text
 
-/* %rdi is the start of a block in the first slice of superblock %rax, by one multiplication: see size_class.c. */
+/* %rdi is the start of a block of superblock %rax, by one multiplication: see size_class.h and superblock_is_block_start. */
 .macro CHECK_BLOCK_START
-	testb	$(BLOCK_ALIGNMENT - 1), %dil
-	jnz	free_slow
-	movzwl	%di, %ecx
-	imull	SUPERBLOCK_RECIPROCAL(%rax), %ecx
-	cmpl	SUPERBLOCK_RECIPROCAL(%rax), %ecx
+	movq	%rdi, %rcx
+	subq	SUPERBLOCK_BASE(%rax), %rcx
+	imulq	SUPERBLOCK_RECIPROCAL(%rax), %rcx
+	cmpq	SUPERBLOCK_RECIPROCAL(%rax), %rcx
 	jae	free_slow
 .endm
 
@@ -75,7 +74,8 @@ FUNCTION free, exported=1
 	shrq	$(SLICE_SHIFT - DESCRIPTOR_SHIFT), %rax
 	andq	$-(1 << DESCRIPTOR_SHIFT), %rax
 	addq	hot + HOT_DESCRIPTORS(%rip), %rax
-	PUSH	free, free_long, free_double, .Lfree_notify, CHECK_BLOCK_START
+	addq	SLICE_TO_HEAD(%rax), %rax		/* no branch: whether a block is in the first slice is a matter of chance */
+	PUSH	free, free_foreign, free_double, .Lfree_notify, CHECK_BLOCK_START
 	ret
 .Lfree_notify:
 	movq	%rax, %rdi
@@ -83,47 +83,13 @@ FUNCTION free, exported=1
 	SECTION_ABORT free, free_slow
 END_FUNCTION free
 
-/* The owner of a superblock of several slices is marked, so that its blocks come here, whichever slice they are in:
- * were the first slice's freed above, the branch would be a matter of chance.  %rax is the descriptor of the block's
- * slice; of a later one, the superblock is the one its `first` names.  The block is number offset * reciprocal / 2^32,
- * if a block starts here. */
-.macro MARK_LONG
-	orq	$OWNER_LONG, %rsi
-.endm
-
-FUNCTION free_long
-	movl	SLICE_FIRST(%rax), %ecx
-	shlq	$DESCRIPTOR_SHIFT, %rcx
-	movq	hot + HOT_DESCRIPTORS(%rip), %rdx
-	addq	%rdx, %rcx
-	cmpb	$SLICE_TAIL, SLICE_KIND(%rax)
-	cmoveq	%rcx, %rax
-	testb	$OWNER_LONG, SUPERBLOCK_OWNER(%rax)
-	jz	.Lforeign				/* another heap's, or none's */
-	movq	%rax, %rcx
-	subq	%rdx, %rcx
-	shlq	$(SLICE_SHIFT - DESCRIPTOR_SHIFT), %rcx
-	movq	%rdi, %r11
-	subq	hot + HOT_WINDOW_BASE(%rip), %r11
-	subq	%rcx, %r11				/* offset */
-	movl	SUPERBLOCK_RECIPROCAL(%rax), %ecx
-	imulq	%r11, %rcx
-	shrq	$32, %rcx				/* number */
-	cmpw	SUPERBLOCK_BLOCKS(%rax), %cx
-	jae	free_slow
-	imull	SUPERBLOCK_BLOCK_BYTES(%rax), %ecx
-	cmpq	%rcx, %r11
-	jne	free_slow
-	PUSH	long, free_slow, free_double, .Llong_notify, mark=MARK_LONG
-	ret
-.Llong_notify:
-	movq	%rax, %rdi
-	jmp	free_notify
-	SECTION_ABORT long, free_slow
-.Lforeign:
+/* %rdi is not of the running cid's heap.  If it is a small block of another's, it goes into the outbox. */
+FUNCTION free_foreign
 	cmpb	$SLICE_SUPERBLOCK, SLICE_KIND(%rax)
 	jne	free_slow
 	cmpq	$0, SUPERBLOCK_OWNER(%rax)
+	je	free_slow
+	cmpb	$0, SUPERBLOCK_BATCH(%rax)
 	je	free_slow
 	CHECK_BLOCK_START
 	SEND	send, free_slow, free_double
@@ -134,7 +100,7 @@ FUNCTION free_long
 	movl	%r10d, %edi
 	jmp	free_send_batch
 	SECTION_ABORT send, free_slow
-END_FUNCTION free_long
+END_FUNCTION free_foreign
 
 .irp name, cfree, _ZdlPv, _ZdaPv, _ZdlPvm, _ZdaPvm, _ZdlPvSt11align_val_t, _ZdaPvSt11align_val_t, \
 	_ZdlPvmSt11align_val_t, _ZdaPvmSt11align_val_t, _ZdlPvRKSt9nothrow_t, _ZdaPvRKSt9nothrow_t, \

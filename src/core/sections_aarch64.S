@@ -39,7 +39,6 @@ FUNCTION hot_push
 	LOAD_HEAP 2
 	add	x3, x1, SUPERBLOCK_OWNER
 	ldar	x3, [x3]
-	and	x3, x3, #~OWNER_LONG
 	cmp	x2, x3
 	b.ne	.Lpush_foreign
 	ldr	x4, [x1, SUPERBLOCK_WORD]

@@ -17,16 +17,10 @@ FUNCTION hot_pop
 	SECTION_ABORT pop, .Lpop_nothing
 END_FUNCTION hot_pop
 
-.macro MARK_AS_OWNER
-	movl	SUPERBLOCK_OWNER(%rax), %ecx
-	andl	$OWNER_LONG, %ecx
-	orq	%rcx, %rsi
-.endm
-
 /* enum hot_pushed hot_push(block, superblock): one try; the caller knows that it is a block. */
 FUNCTION hot_push
 	movq	%rsi, %rax
-	PUSH	push, .Lpush_foreign, .Lpush_double, .Lpush_notify, mark=MARK_AS_OWNER
+	PUSH	push, .Lpush_foreign, .Lpush_double, .Lpush_notify
 	xorl	%eax, %eax				/* hot_pushed */
 	ret
 .Lpush_notify:

@@ -24,10 +24,9 @@
 .endm
 
 /* Pushes block %rdi to the superblock %rax.  Uses rcx rdx rsi r8 r9 r10; leaves the new word in %r9. */
-.macro PUSH name, foreign, double, notify, is_block=, mark=
+.macro PUSH name, foreign, double, notify, is_block=
 	SECTION_BEGIN \name, %rcx, %rdx
 	LOAD_HEAP %rcx, %ecx, %rsi
-	\mark
 	cmpq	%rsi, SUPERBLOCK_OWNER(%rax)
 	jne	\foreign
 	\is_block

@@ -107,9 +107,7 @@ static size_t purgeable_bytes(const struct superblock *s)
 
 static size_t purgeable_bytes_in(uint32_t slice)
 {
-    const struct slice *s = slice_at(slice);
-    if (s->kind == slice_tail)
-        s = slice_at(s->first);
+    const struct slice *s = slice_head(slice_at(slice));
     switch (s->kind) {
     case slice_superblock:
         return purgeable_bytes((const struct superblock *)s) / s->slices;
@@ -135,9 +133,8 @@ bool huge_was_split(uint32_t slice)
     return is_in_huge(mark) && (mark->huge & HUGE_SPLIT) != 0;
 }
 
-bool huge_is_worth_splitting(uint32_t slice)
+static bool is_worth_splitting(const struct slice *mark)
 {
-    const struct slice *mark = mark_of(slice_address(slice));
     if (!is_in_huge(mark) || (mark->huge & HUGE_SPLIT) != 0)
         return true;
     uint32_t first = slice_number(mark);
@@ -145,4 +142,12 @@ bool huge_is_worth_splitting(uint32_t slice)
     for (uint32_t at = first; at < first + HUGE_PAGE_SLICES && window_contains(slice_address(at)); at++)
         purgeable += purgeable_bytes_in(at);
     return purgeable * 2 >= HUGE_PAGE_BYTES;
+}
+
+bool huge_is_worth_splitting(uint32_t first, size_t slices)
+{
+    for (uint32_t at = first; at < first + slices; at = (uint32_t)align_up(at + 1, HUGE_PAGE_SLICES))
+        if (!is_worth_splitting(mark_of(slice_address(at))))
+            return false;
+    return true;
 }

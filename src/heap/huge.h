@@ -16,9 +16,9 @@
 
 #include "base/compiler.h"
 
-/* Whether a part of the page this slice lies in, and the other free parts of it after that, are worth a split; true if
- * none is needed.  Looks at descriptors that may be changing: the answer only costs time if it is wrong. */
-bool huge_is_worth_splitting(uint32_t slice);
+/* Whether a part of each page that these slices lie in, and the other free parts of it after that, are worth a split; true
+ * if none is needed.  Looks at descriptors that may be changing: the answer only costs time if it is wrong. */
+bool huge_is_worth_splitting(uint32_t first, size_t slices);
 
 /* Whether the page this slice lies in was one, of a dense stretch, and was split. */
 bool huge_was_split(uint32_t slice);

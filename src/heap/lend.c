@@ -3,17 +3,17 @@
 
 #include "heap/span.h"
 
-static bool is_spare(const struct superblock *s, unsigned i, uint64_t kept)
+static bool is_spare(const struct superblock *s, unsigned i, unit_set kept)
 {
     return i > 0 && superblock_has_slice(s, i) && (superblock_units_of_slice(s, i) & kept) == 0;
 }
 
-uint64_t superblock_lend(struct superblock *s)
+unit_set superblock_lend(struct superblock *s)
 {
     const uint32_t first = slice_of_descriptor(s);
     const unsigned slices = superblock_slices(s);
-    const uint64_t kept = superblock_units_kept(s);
-    uint64_t lent = 0;
+    const unit_set kept = superblock_units_kept(s);
+    unit_set lent = 0;
     for (unsigned i = 1, run; i < slices; i += run + 1) {
         for (run = 0; i + run < slices && is_spare(s, i + run, kept); run++)
             lent |= superblock_units_of_slice(s, i + run);

@@ -13,7 +13,7 @@
 #include "heap/superblock.h"
 
 /* Of an exclusive superblock; the units lent. */
-uint64_t superblock_lend(struct superblock *s);
+unit_set superblock_lend(struct superblock *s);
 
 /* All slices an exclusive superblock has become free spans. */
 void superblock_give(struct superblock *s);

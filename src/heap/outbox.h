@@ -4,9 +4,9 @@
  * time (snmalloc's BatchIt does so per slab).  A free to the outbox is a section like one at home, and costs as much: no
  * atomic instruction, and no line that another cpu is writing.
  *
- * A heap has OUTBOX_CHAINS chains, each of blocks of one superblock, which the slice's number picks; a chain is linked as
+ * A heap has OUTBOX_CHAINS chains, each of blocks of one slice, whose number picks it; a chain is linked as
  * x_remote is, from an empty word.  It is sent when it is as long as the superblock's `batch`, when a block of another
- * superblock wants its place, when the heap's slow path comes by, and by passes: malloc_trim, memory that is short, and
+ * slice wants its place, when the heap's slow path comes by, and by passes: malloc_trim, memory that is short, and
  * the manager's clock, where nothing has been added for a period.
  *
  * Bound: OUTBOX_CHAINS x BATCH_BYTES a heap wait, and keep as many superblocks from becoming empty.

@@ -27,7 +27,7 @@ struct batch {
     struct offline {
         struct superblock *superblock; /* NULL: found damaged */
         struct heap *heap;
-        uint64_t units; /* uncarved, their pages to be given back */
+        unit_set units; /* uncarved, their pages to be given back */
     } offline[BATCH];
     struct give_back pages;
 };
@@ -84,7 +84,7 @@ static bool is_wanted(struct superblock *s, enum purge_what what, bool *changed)
     if ((s->seen & SEEN_PURGED) != 0)
         return false;
     bool becomes_span = free_blocks == s->carved;
-    return what == purge_leftover || becomes_span || huge_is_worth_splitting(slice_of_descriptor(s));
+    return what == purge_leftover || becomes_span || huge_is_worth_splitting(slice_of_descriptor(s), superblock_slices(s));
 }
 
 /* ---- holes ---- */
@@ -95,7 +95,7 @@ static size_t holes_bytes;
 
 static size_t uncarved_bytes(const struct superblock *s)
 {
-    return (size_t)__builtin_popcountll(s->uncarved) * superblock_unit_bytes(s);
+    return (size_t)units_count(s->uncarved) * superblock_unit_bytes(s);
 }
 
 /* Exclusive, and a part of it is being given back. */
@@ -125,14 +125,14 @@ static bool take_offline(const struct batch *b, struct heap *h, struct superbloc
 }
 
 /* Of units that were just uncarved: the runs of set bits, as ranges to give back. */
-static void add_holes(struct batch *b, struct superblock *s, uint64_t units)
+static void add_holes(struct batch *b, struct superblock *s, unit_set units)
 {
     size_t unit = superblock_unit_bytes(s);
     if (units == 0)
         return;
     while (units != 0) {
-        uint64_t run = low_run(units);
-        give_back_add(&b->pages, superblock_start(s) + low_bit(run) * unit, (size_t)__builtin_popcountll(run) * unit);
+        unit_set run = units_low_run(units);
+        give_back_add(&b->pages, superblock_start(s) + units_first(run) * unit, (size_t)units_count(run) * unit);
         units &= ~run;
     }
     note_holes(s);

@@ -57,6 +57,17 @@ static enum refill restock(struct heap *h, struct superblock *s, bool eager)
     return refill_failed(result);
 }
 
+/* Carving the active superblock further would touch fresh pages: one of the heap's others, if a quarter of it is free,
+ * comes first.  (Less, and malloc would soon be here again.) */
+static struct superblock *instead_of_carving(struct heap *h, unsigned c)
+{
+    const struct superblock *active = h->active[c];
+    if (superblock_free_blocks(active) != 0 || !superblock_is_carvable(active))
+        return NULL;
+    struct superblock *s = heap_find_fullest(h, c);
+    return s != NULL && superblock_free_blocks(s) >= s->blocks / 4u ? s : NULL;
+}
+
 static enum rcs_result silence(struct heap *h, struct superblock *s)
 {
     enum rcs_result result;
@@ -81,13 +92,12 @@ static bool is_dense(const struct heap *h, unsigned c)
            superblocks_of(h, c) > (size_class[c].bytes <= DENSE_BYTES_MAX ? 0 : used_up);
 }
 
-/* How long a fresh superblock is: a sixteenth of what the class says, twice as long for each the heap has already, so that
- * neither many heaps of few blocks take much address space nor large ones many superblocks. */
+/* How long a fresh superblock is: a sixteenth of what the class says if it is the heap's first, the second a quarter, so
+ * that neither many heaps of few blocks take much address space nor large ones many superblocks. */
 static unsigned length_for(const struct heap *h, unsigned c)
 {
-    const unsigned doublings = 4, full = size_class[c].slices, had = superblocks_of(h, c);
-    unsigned first = (full + (1u << doublings) - 1) >> doublings;
-    return had > doublings ? full : (unsigned)min_size(full, first << had);
+    const unsigned full = size_class[c].slices, had = superblocks_of(h, c);
+    return had == 0 ? (full + 15) / 16 : had == 1 ? (full + 3) / 4 : full;
 }
 
 /* The slices it takes to hold as many blocks as fit into so many. */
@@ -243,12 +253,14 @@ enum refill heap_refill(struct heap *h, unsigned c)
     const unsigned aside = 3; /* superblocks a class may have to let a trickle collect */
     bool used_up = superblock_word(old) == 0 && !superblock_is_carvable(old);
     bool trickle = used_up && remote_is_trickle(old) && h->class[c].listed < aside;
-    if (old != &empty_superblock && !trickle) {
+    struct superblock *s = instead_of_carving(h, c);
+    if (old != &empty_superblock && !trickle && s == NULL) {
         enum refill stocked = restock(h, old, false);
         if (stocked != refill_exhausted)
             return stocked;
     }
-    struct superblock *s = choose(h, c, trickle);
+    if (s == NULL)
+        s = choose(h, c, trickle);
     if (s == NULL && old->uncarved != 0) {
         old->has_holes = false;
         return restock(h, old, false);

@@ -3,7 +3,6 @@
 
 uint64_t superblock_join(const struct superblock *s, uint64_t chain, uint64_t word)
 {
-    char *start = superblock_start(s);
     size_t bytes = (size_t)s->blocks * s->block_bytes;
     unsigned base = word_count(word), total = word_count(chain) + base;
     uint64_t *link = NULL;
@@ -13,7 +12,7 @@ uint64_t superblock_join(const struct superblock *s, uint64_t chain, uint64_t wo
     /* Links are set, not adjusted, so that a join whose commit failed can be done again on another word, or undone by
      * joining to an empty one. */
     for (unsigned count = total; count > base; count--) {
-        if ((size_t)(block - start) >= bytes)
+        if ((uintptr_t)block - s->base >= bytes)
             return 0;
         link = link_of(block);
         block = word_block(*link);

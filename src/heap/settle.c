@@ -23,6 +23,7 @@
 #include "options/options.h"
 
 #define SURPLUS_FLOOR 4u
+#define SURPLUS_FLOOR_SLICES 32u
 #define ATTEMPTS_MAX 16
 
 static enum group group_for(const struct superblock *s, uint64_t word)
@@ -107,6 +108,12 @@ static void release(struct heap *h, struct superblock *s)
         superblock_give(s);
 }
 
+/* How many a heap keeps however few it has: so many superblocks, but no more than so many slices, if that is one. */
+static unsigned surplus_floor(unsigned c)
+{
+    return (unsigned)min_size(SURPLUS_FLOOR, max_size(1, SURPLUS_FLOOR_SLICES / size_class[c].slices));
+}
+
 /* Empty ones go first, whichever they are: what is mostly free is still this heap's to fill or to empty. */
 static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t word)
 {
@@ -116,7 +123,7 @@ static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t word)
         return;
     }
     const struct class_lists *lists = &h->class[s->class];
-    if (lists->surplus <= max_size(SURPLUS_FLOOR, lists->listed / 4))
+    if (lists->surplus <= max_size(surplus_floor(s->class), lists->listed / 4))
         return;
     if (lists->head[group_empty] != 0)
         release(h, descriptor_of_slice(lists->head[group_empty] - 1));

@@ -14,10 +14,10 @@
 #define SMALL_BYTES_MAX 1024
 
 struct size_class {
+    uint64_t reciprocal; /* 2^64 / bytes, rounded up: (offset * reciprocal) mod 2^64 < reciprocal iff `offset` is a
+                          * multiple of `bytes`, and offset * reciprocal / 2^64 is which (Lemire, Kaser and Kurz, "Faster
+                          * remainder by direct computation", 2019); for any offset below 2^32 */
     uint32_t bytes;
-    uint32_t reciprocal; /* about 2^32 / bytes: in the first slice (offset * reciprocal) mod 2^32 < reciprocal iff a
-                          * block starts there, for multiples of BLOCK_ALIGNMENT; offset * reciprocal / 2^32 is its
-                          * number */
     uint16_t slices;
     uint16_t blocks;
 };

@@ -12,7 +12,8 @@
  *   kind         whoever it belongs to, after the rest of the descriptor.  Large to kept by compare-and-swap, for two
  *                threads may free the block at once
  *   next, prev   under the lock of the list
- *   first        whoever makes it a tail or the end of a free span, before that
+ *   first        whoever makes it the end of a free span, before that
+ *   to_head      whoever makes it a tail, before that, or gives it back
  *   slices       whoever makes the run, before that
  *   content      whoever it belongs to while it is free; the same of is_aged
  *   is_large     under the span lock
@@ -68,9 +69,10 @@ enum content {
 #define HUGE_SPLIT 2u /* it was split (huge.h) */
 
 struct slice {
+    ptrdiff_t to_head; /* slice_tail: bytes from this descriptor to its superblock's first, negative; else 0 */
     union {
         uint32_t next;  /* list neighbours, by slice number: superblocks of a heap, free spans of a bin */
-        uint32_t first; /* slice_tail, slice_free_end: the first slice of the run it is in */
+        uint32_t first; /* slice_free_end: the first slice of the run it is in */
     };
     uint32_t prev;
     uint32_t slices; /* length of the run, in its first slice */
@@ -82,10 +84,10 @@ struct slice {
     bool was_zero : 1; /* slice_large: all of it was zero when it was taken, and it has not been freed since */
 };
 
-_Static_assert(sizeof(struct slice) == 16, "leaves the rest of the first line to superblocks");
-_Static_assert(offsetof(struct slice, first) == SLICE_FIRST, "shared with assembly");
+_Static_assert(sizeof(struct slice) == 24, "leaves the rest of the first line to superblocks");
+_Static_assert(offsetof(struct slice, to_head) == SLICE_TO_HEAD, "shared with assembly");
 _Static_assert(offsetof(struct slice, kind) == SLICE_KIND, "shared with assembly");
-_Static_assert(slice_superblock == SLICE_SUPERBLOCK && slice_tail == SLICE_TAIL, "shared with assembly");
+_Static_assert(slice_superblock == SLICE_SUPERBLOCK, "shared with assembly");
 
 static inline struct slice *slice_at(uint32_t number)
 {
@@ -95,6 +97,12 @@ static inline struct slice *slice_at(uint32_t number)
 static inline uint32_t slice_number(const struct slice *s)
 {
     return (uint32_t)(((const char *)s - hot.descriptors) >> DESCRIPTOR_SHIFT);
+}
+
+/* The first of the superblock whose tail it is; itself if it is none. */
+static inline struct slice *slice_head(struct slice *s)
+{
+    return (struct slice *)((char *)s + __atomic_load_n(&s->to_head, __ATOMIC_ACQUIRE));
 }
 
 static inline enum slice_kind slice_kind(const struct slice *s)
@@ -145,6 +153,13 @@ static inline void slice_made_ready(struct slice *s)
     s->content = content_ready;
 }
 
+/* It is number `i` of the slices of a superblock, behind its first. */
+static inline void slice_become_tail(struct slice *s, unsigned i)
+{
+    __atomic_store_n(&s->to_head, -((ptrdiff_t)i << DESCRIPTOR_SHIFT), __ATOMIC_RELEASE);
+    slice_become(s, slice_tail);
+}
+
 /* It is free no more. */
 static inline void slice_taken(struct slice *s)
 {
@@ -159,6 +174,7 @@ static inline void slice_given(struct slice *s, bool is_aged)
 {
     ASSERT(s->kind != slice_free && s->kind != slice_free_end);
     ASSERT(s->content != content_ready);
+    __atomic_store_n(&s->to_head, 0, __ATOMIC_RELEASE);
     slice_become(s, slice_unknown);
     s->content = content_used;
     s->is_aged = is_aged;

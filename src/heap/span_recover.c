@@ -9,9 +9,9 @@
 
 static bool is_of_superblock(const struct slice *tail)
 {
-    const struct slice *s = slice_at(tail->first);
+    const struct slice *s = slice_head(slice_at(slice_number(tail)));
     return (s->kind == slice_superblock || s->kind == slice_quarantine) && s < tail &&
-           slice_number(tail) - tail->first < s->slices;
+           slice_number(tail) - slice_number(s) < s->slices;
 }
 
 /* How many slices the large block that begins here takes; 1 for a slice of anything else that is in use. */
@@ -36,6 +36,7 @@ static void free_orphans(uint32_t first, size_t slices)
 {
     for (size_t i = 0; i < slices; i++) {
         struct slice *s = slice_at(first + (uint32_t)i);
+        s->to_head = 0;
         s->kind = slice_unknown;
         s->content = content_used;
         s->is_aged = s->was_zero = false;

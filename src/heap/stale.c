@@ -26,21 +26,21 @@ static struct heap *lock_owner(struct superblock *s, bool waits)
 }
 
 /* The lowest run of units, of a piece at most. */
-static uint64_t piece_of(const struct superblock *s, uint64_t units)
+static unit_set piece_of(const struct superblock *s, unit_set units)
 {
     unsigned most = (unsigned)max_size(1, PIECE_BYTES / superblock_unit_bytes(s));
-    return low_run(units) & bit_run(low_bit(units), (unsigned)min_size(most, 64 - low_bit(units)));
+    return units_low_run(units) & units_run(units_first(units), most);
 }
 
-static size_t give_back_units(const struct superblock *s, uint64_t run)
+static size_t give_back_units(const struct superblock *s, unit_set run)
 {
-    size_t unit = superblock_unit_bytes(s), bytes = (size_t)__builtin_popcountll(run) * unit;
-    return os_purge(superblock_start(s) + low_bit(run) * unit, bytes) ? bytes : 0;
+    size_t unit = superblock_unit_bytes(s), bytes = (size_t)units_count(run) * unit;
+    return os_purge(superblock_start(s) + units_first(run) * unit, bytes) ? bytes : 0;
 }
 
 /* One piece of what is stale among *units, which loses what has been looked at, or all if the system refuses.  Returns
  * bytes given back. */
-static size_t purge_piece(struct superblock *s, bool waits, uint64_t *units)
+static size_t purge_piece(struct superblock *s, bool waits, unit_set *units)
 {
     size_t bytes = 0;
     struct heap *h = lock_owner(s, waits);
@@ -50,7 +50,7 @@ static size_t purge_piece(struct superblock *s, bool waits, uint64_t *units)
     }
     *units &= s->uncarved & s->dirty;
     if (*units != 0) {
-        uint64_t run = piece_of(s, *units);
+        unit_set run = piece_of(s, *units);
         bytes = give_back_units(s, run);
         superblock_note_purged(s, bytes != 0 ? run : 0);
         *units = bytes != 0 ? *units & ~run : 0;
@@ -89,7 +89,7 @@ size_t stale_purge(struct superblock *s, enum purge_what what, bool *changed)
     }
     split_huge_pages(s);
     size_t bytes = 0;
-    for (uint64_t units = UINT64_MAX; units != 0;)
+    for (unit_set units = ~(unit_set)0; units != 0;)
         bytes += purge_piece(s, all, &units);
     return bytes;
 }

@@ -5,43 +5,56 @@
 
 #include "os/os.h"
 
-#define UNITS_MAX 64
 #define BLOCKS_MAX 4096
 
 /* ---- units ---- */
 
 static unsigned unit_shift(const struct superblock *s)
 {
-    unsigned shift = SLICE_SHIFT - 6 + top_bit(2u * size_class[s->class].slices - 1);
+    unsigned shift = SLICE_SHIFT - 7 + top_bit(2u * superblock_slices(s) - 1);
     unsigned page = top_bit(os_page_bytes);
     return shift > page ? shift : page;
 }
 
-/* The units block number `i` touches. */
-static uint64_t units_of_block(const struct superblock *s, unsigned shift, unsigned i)
+/* From the first slice on. */
+static size_t offset_of_block(const struct superblock *s, size_t i)
 {
-    size_t first = (size_t)i * s->block_bytes;
+    return (size_t)(superblock_block(s, i) - superblock_start(s));
+}
+
+/* How many blocks end before this offset, a multiple of the unit. */
+static unsigned blocks_before(const struct superblock *s, size_t offset)
+{
+    const size_t gap = offset_of_block(s, 0);
+    return offset < gap ? 0 : (unsigned)((offset - gap) / s->block_bytes);
+}
+
+/* The units block number `i` touches. */
+static unit_set units_of_block(const struct superblock *s, unsigned shift, unsigned i)
+{
+    size_t first = offset_of_block(s, i);
     unsigned from = (unsigned)(first >> shift);
     unsigned to = (unsigned)((first + s->block_bytes - 1) >> shift);
-    return bit_run(from, to - from + 1);
+    return units_run(from, to - from + 1);
 }
 
-static uint64_t all_units(const struct superblock *s, unsigned shift)
+static unit_set all_units(const struct superblock *s, unsigned shift)
 {
-    size_t covered = (size_t)s->blocks * s->block_bytes;
-    return bit_run(0, (unsigned)((covered + (1ul << shift) - 1) >> shift));
+    const unsigned first = (unsigned)(offset_of_block(s, 0) >> shift);
+    const unsigned end = (unsigned)((offset_of_block(s, s->blocks) + (1ul << shift) - 1) >> shift);
+    return units_run(first, end - first);
 }
 
-uint64_t superblock_units_of_slice(const struct superblock *s, unsigned i)
+unit_set superblock_units_of_slice(const struct superblock *s, unsigned i)
 {
     const unsigned per_slice = 1u << (SLICE_SHIFT - unit_shift(s));
-    return i * per_slice < UNITS_MAX ? bit_run(i * per_slice, per_slice) : 0;
+    return i * per_slice < UNITS_MAX ? units_run(i * per_slice, per_slice) : 0;
 }
 
 /* The units of slices it lent. */
-static uint64_t lent_units(const struct superblock *s)
+static unit_set lent_units(const struct superblock *s)
 {
-    uint64_t units = 0;
+    unit_set units = 0;
     if (likely(!s->has_lent))
         return 0;
     for (unsigned i = 1; i < superblock_slices(s); i++)
@@ -50,25 +63,25 @@ static uint64_t lent_units(const struct superblock *s)
 }
 
 /* The units of slices that were used before they became its own. */
-static uint64_t used_units(const struct superblock *s)
+static unit_set used_units(const struct superblock *s)
 {
-    uint64_t units = 0;
+    unit_set units = 0;
     for (unsigned i = 0; i < superblock_slices(s); i++)
         units |= slice_at(slice_of_descriptor(s) + i)->content == content_used ? superblock_units_of_slice(s, i) : 0;
     return units;
 }
 
 /* A block that touches one of these does not exist. */
-static uint64_t units_gone(const struct superblock *s)
+static unit_set units_gone(const struct superblock *s)
 {
     return s->uncarved | lent_units(s);
 }
 
 bool superblock_is_block(const struct superblock *s, const void *p)
 {
-    unsigned i = superblock_block_number(s, (size_t)((const char *)p - superblock_start(s)));
     unsigned shift = unit_shift(s);
-    return superblock_is_block_start(s, p) && (units_of_block(s, shift, i) & units_gone(s)) == 0;
+    return superblock_is_block_start(s, p) &&
+           (units_of_block(s, shift, superblock_block_number(s, p)) & units_gone(s)) == 0;
 }
 
 /* ---- birth ---- */
@@ -82,30 +95,29 @@ struct superblock *superblock_format(uint32_t first, unsigned class, unsigned sl
     s->word = 0;
     s->notify_at = NOTIFY_NEVER;
     s->blocks = (uint16_t)min_size(row->blocks, slices * SLICE_BYTES / row->bytes);
+    s->block_bytes = row->bytes;
+    s->base = (uintptr_t)slice_address(first + slices) - (size_t)s->blocks * row->bytes;
     s->reciprocal = row->reciprocal;
     atomic_store_explicit(&s->x_remote, 0, memory_order_relaxed);
     s->slice.next = s->slice.prev = SLICE_NONE;
     s->slice.slices = slices;
-    s->block_bytes = row->bytes;
     s->carved = 0;
     s->class = (uint8_t)class;
     s->group = group_none;
-    s->batch = (uint8_t)min_size(BATCH_BLOCKS, BATCH_BYTES / row->bytes);
+    s->batch = row->bytes > BATCH_BLOCK_MAX ? 0 : (uint8_t)min_size(BATCH_BLOCKS, BATCH_BYTES / row->bytes);
     s->uncarved = all_units(s, unit_shift(s));
     s->was_stale = s->has_holes = s->has_lent = false;
     s->dirty = used_units(s);
     ASSERT(slices == (s->blocks == row->blocks ? row->slices : slices_for((size_t)s->blocks * row->bytes)));
-    for (unsigned i = 1; i < slices; i++) {
-        slice_at(first + i)->first = first;
-        slice_become(slice_at(first + i), slice_tail);
-    }
+    for (unsigned i = 1; i < slices; i++)
+        slice_become_tail(slice_at(first + i), i);
     slice_become(&s->slice, slice_superblock);
     return s;
 }
 
 bool superblock_is_zero_block(const struct superblock *s, const void *block)
 {
-    unsigned i = superblock_block_number(s, (size_t)((const char *)block - superblock_start(s)));
+    unsigned i = superblock_block_number(s, block);
     return (units_of_block(s, unit_shift(s), i) & s->dirty) == 0;
 }
 
@@ -116,8 +128,9 @@ bool superblock_is_zero_block(const struct superblock *s, const void *block)
  * so, become a stall. */
 static unsigned units_to_carve(const struct superblock *s, unsigned shift, enum carve amount)
 {
-    const unsigned most = s->block_bytes < 2048 ? 8 : 4;
-    unsigned carved = (unsigned)__builtin_popcountll(all_units(s, shift) & ~s->uncarved);
+    const size_t most_bytes = s->block_bytes < 2048 ? 32u << 10 : 16u << 10;
+    const unsigned most = (unsigned)max_size(1, most_bytes >> shift);
+    unsigned carved = units_count(all_units(s, shift) & ~s->uncarved);
     if (amount == carve_many || carved > most)
         carved = most;
     return amount == carve_least || carved == 0 ? 1 : carved;
@@ -126,7 +139,7 @@ static unsigned units_to_carve(const struct superblock *s, unsigned shift, enum 
 /* Links blocks low .. high - 1 in address order. */
 static uint64_t link_run(const struct superblock *s, unsigned low, unsigned high)
 {
-    char *block = superblock_start(s) + (size_t)low * s->block_bytes;
+    char *block = superblock_block(s, low);
     const uint64_t step = ((uint64_t)s->block_bytes << 16) - 1; /* next address, one fewer */
     uint64_t word = word_pack(block, high - low);
     const uint64_t first = word;
@@ -143,27 +156,27 @@ static uint64_t link_run(const struct superblock *s, unsigned low, unsigned high
 static struct carving carve_tail(const struct superblock *s, unsigned shift, unsigned first, enum carve amount)
 {
     size_t unit_bytes = 1ul << shift;
-    unsigned low = (unsigned)(first * unit_bytes / s->block_bytes);
+    unsigned low = blocks_before(s, first * unit_bytes);
     unsigned units_end = first + units_to_carve(s, shift, amount);
-    unsigned block_end = (unsigned)(((low + 1ul) * s->block_bytes + unit_bytes - 1) >> shift);
+    unsigned block_end = (unsigned)((offset_of_block(s, low + 1) + unit_bytes - 1) >> shift);
     if (units_end < block_end)
         units_end = block_end;
-    unsigned high = (unsigned)(units_end * unit_bytes / s->block_bytes);
+    unsigned high = blocks_before(s, units_end * unit_bytes);
     if (high >= s->blocks)
         return (struct carving){link_run(s, low, s->blocks), s->uncarved};
-    return (struct carving){link_run(s, low, high), bit_run(first, units_end - first)};
+    return (struct carving){link_run(s, low, high), units_run(first, units_end - first)};
 }
 
 /* After a purge the uncarved units can lie anywhere.  Takes the lowest block that does not exist and touches nothing
  * lent, all its units, and with them every other block that now has all of its units. */
 static struct carving carve_hole(const struct superblock *s, unsigned shift, unsigned first)
 {
-    const uint64_t lent = lent_units(s);
-    unsigned i = (unsigned)(((size_t)first << shift) / s->block_bytes);
+    const unit_set lent = lent_units(s);
+    unsigned i = blocks_before(s, (size_t)first << shift);
     while ((units_of_block(s, shift, i) & lent) != 0)
         i++;
-    uint64_t units = units_of_block(s, shift, i) & s->uncarved;
-    uint64_t remain = (s->uncarved & ~units) | lent;
+    unit_set units = units_of_block(s, shift, i) & s->uncarved;
+    unit_set remain = (s->uncarved & ~units) | lent;
     unsigned low = i, high = i + 1;
     while (low > 0 && (units_of_block(s, shift, low - 1) & units) != 0)
         low--;
@@ -173,7 +186,7 @@ static struct carving carve_hole(const struct superblock *s, unsigned shift, uns
     for (i = high; i-- > low;) {
         if ((units_of_block(s, shift, i) & remain) != 0)
             continue;
-        char *block = superblock_start(s) + (size_t)i * s->block_bytes;
+        char *block = superblock_block(s, i);
         *link_of(block) = word;
         word = word_pack(block, word_count(word) + 1);
     }
@@ -185,8 +198,8 @@ struct carving superblock_carve(const struct superblock *s, enum carve amount)
     if (s->uncarved == 0)
         return (struct carving){0, 0};
     unsigned shift = unit_shift(s);
-    unsigned first = low_bit(s->uncarved);
-    uint64_t tail = all_units(s, shift) & ~bit_run(0, first);
+    unsigned first = units_first(s->uncarved);
+    unit_set tail = all_units(s, shift) & ~units_run(0, first);
     bool is_tail = s->uncarved == tail && !s->has_lent;
     return is_tail ? carve_tail(s, shift, first, amount) : carve_hole(s, shift, first);
 }
@@ -206,7 +219,7 @@ void superblock_discount_carving(struct superblock *s, struct carving carving)
 void superblock_recount(struct superblock *s)
 {
     unsigned shift = unit_shift(s), carved = 0;
-    const uint64_t gone = units_gone(s);
+    const unit_set gone = units_gone(s);
     for (unsigned i = 0; i < s->blocks; i++)
         carved += (units_of_block(s, shift, i) & gone) == 0;
     s->carved = (uint16_t)carved;
@@ -217,19 +230,19 @@ void superblock_recount(struct superblock *s)
 unsigned superblock_capacity_lent(const struct superblock *s)
 {
     unsigned shift = unit_shift(s), blocks = 0;
-    const uint64_t lent = lent_units(s);
+    const unit_set lent = lent_units(s);
     for (unsigned i = 0; i < s->blocks; i++)
         blocks += (units_of_block(s, shift, i) & lent) == 0;
     return blocks;
 }
 
-uint64_t superblock_units_kept(const struct superblock *s)
+unit_set superblock_units_kept(const struct superblock *s)
 {
     unsigned shift = unit_shift(s);
-    const uint64_t gone = units_gone(s);
-    uint64_t kept = 0;
+    const unit_set gone = units_gone(s);
+    unit_set kept = 0;
     for (unsigned i = 0; i < s->blocks; i++) {
-        uint64_t units = units_of_block(s, shift, i);
+        unit_set units = units_of_block(s, shift, i);
         kept |= (units & gone) == 0 ? units : 0;
     }
     return kept;
@@ -238,10 +251,10 @@ uint64_t superblock_units_kept(const struct superblock *s)
 void superblock_forget_lent(struct superblock *s)
 {
     unsigned shift = unit_shift(s);
-    const uint64_t lent = lent_units(s);
-    uint64_t room = 0;
+    const unit_set lent = lent_units(s);
+    unit_set room = 0;
     for (unsigned i = 0; lent != 0 && i < s->blocks; i++) {
-        uint64_t units = units_of_block(s, shift, i);
+        unit_set units = units_of_block(s, shift, i);
         room |= (units & lent) == 0 ? units : 0;
     }
     if (lent != 0)
@@ -253,7 +266,6 @@ void superblock_forget_lent(struct superblock *s)
 const char *superblock_check_list(const struct superblock *s, uint64_t word)
 {
     uint64_t seen[BLOCKS_MAX / 64] = {0};
-    char *start = superblock_start(s);
     size_t bytes = (size_t)s->blocks * s->block_bytes;
     unsigned count = word_count(word);
     if (count > s->carved)
@@ -262,11 +274,10 @@ const char *superblock_check_list(const struct superblock *s, uint64_t word)
         if (count == 0)
             return "list is longer than its count";
         char *block = word_block(at);
-        size_t offset = (size_t)(block - start);
-        if (offset >= bytes)
+        if ((uintptr_t)block - s->base >= bytes)
             return "a block outside the superblock on the list";
-        unsigned i = superblock_block_number(s, offset);
-        if (offset != (size_t)i * s->block_bytes)
+        unsigned i = superblock_block_number(s, block);
+        if (block != superblock_block(s, i))
             return "an address inside a block on the list";
         if (seen[i / 64] >> (i % 64) & 1)
             return "a block twice on the list";
@@ -290,7 +301,7 @@ static struct {
 /* Links the free blocks that exist in address order. */
 static void rebuild(struct superblock *s, unsigned shift)
 {
-    const uint64_t gone = units_gone(s);
+    const unit_set gone = units_gone(s);
     uint64_t word = 0;
     unsigned carved = 0;
     for (unsigned i = s->blocks; i-- > 0;) {
@@ -298,7 +309,7 @@ static void rebuild(struct superblock *s, unsigned shift)
             continue;
         carved++;
         if ((rebuilding.is_free[i / 64] >> (i % 64) & 1) != 0) {
-            char *block = superblock_start(s) + (size_t)i * s->block_bytes;
+            char *block = superblock_block(s, i);
             *link_of(block) = word;
             word = word_pack(block, word_count(word) + 1);
         }
@@ -321,7 +332,7 @@ size_t superblock_unit_bytes(const struct superblock *s)
     return 1ul << unit_shift(s);
 }
 
-uint64_t superblock_uncarve(struct superblock *s, const char **damage)
+unit_set superblock_uncarve(struct superblock *s, const char **damage)
 {
     uint64_t word = s->word;
     *damage = superblock_check_list(s, word);
@@ -331,20 +342,19 @@ uint64_t superblock_uncarve(struct superblock *s, const char **damage)
     uint64_t *is_free = rebuilding.is_free;
     memset(is_free, 0, sizeof rebuilding.is_free);
     unsigned shift = unit_shift(s);
-    char *start = superblock_start(s);
     for (uint64_t at = word; at != 0; at = *link_of(word_block(at))) {
-        unsigned i = superblock_block_number(s, (size_t)((char *)word_block(at) - start));
+        unsigned i = superblock_block_number(s, word_block(at));
         is_free[i / 64] |= 1ull << (i % 64);
     }
 
     /* A unit that a live block touches stays. */
-    uint64_t kept = 0, gone = units_gone(s);
+    unit_set kept = 0, gone = units_gone(s);
     for (unsigned i = 0; i < s->blocks; i++) {
-        uint64_t units = units_of_block(s, shift, i);
+        unit_set units = units_of_block(s, shift, i);
         if ((units & gone) == 0 && (is_free[i / 64] >> (i % 64) & 1) == 0)
             kept |= units;
     }
-    uint64_t dropped = all_units(s, shift) & ~kept & ~gone;
+    unit_set dropped = all_units(s, shift) & ~kept & ~gone;
     if (dropped == 0)
         return 0;
     s->dirty |= ~s->uncarved; /* those that stay, too: a block with units on both sides of the border is gone */

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
  * A superblock: an aligned run of slices holding blocks of one class (Hoard; LFMalloc section 3.2).  It is as long as
- * its class says, or shorter, as a heap's first ones are: then `blocks` is less, and tells how long.  This file owns
- * its descriptor and what can be done to one superblock at a time; which heap has it, and where it is listed, is
- * heap.h's.
+ * its class says, or shorter, as a heap's first ones are: then `blocks` is less, and tells how long.  Its last block
+ * ends where it ends, and what no block covers lies before the first: so no address in it is taken for the start of a
+ * block behind the last.  This file owns its descriptor and what can be done to one superblock at a time; which heap has
+ * it, and where it is listed, is heap.h's.
  *
  * The local free list is one word, {top free block << 16 | count}.  A free block's first eight bytes hold the word
  * as it was before the block was pushed, so a pop is load word, load link, store link: nothing is computed, and the
  * one store is the commit of a restartable section.
  *
- * A block exists once all units it touches are carved.  A unit is a power of two: a 64th of the superblock or more, a
+ * A block exists once all units it touches are carved.  A unit is a power of two: a 128th of the superblock or more, a
  * page or more.  All units are uncarved at birth, and purging makes them so again.
  *
  * Where no block exists, a unit that is not `dirty` holds zeros (but for the first words of blocks that were carved and
@@ -39,6 +40,7 @@
 
 #include "heap/size_class.h"
 #include "heap/slice.h"
+#include "heap/units.h"
 
 struct heap;
 
@@ -54,9 +56,10 @@ enum group {
     group_none /* on no list */
 };
 
-/* Blocks freed from another heap are sent so many at a time, and no more than so many bytes. */
+/* Blocks freed from another heap are sent so many at a time, and no more than so many bytes; larger ones one by one. */
 #define BATCH_BLOCKS 32u
 #define BATCH_BYTES 4096u
+#define BATCH_BLOCK_MAX 1024u
 
 #define NOTIFY_NEVER 0xffff
 
@@ -67,30 +70,31 @@ enum group {
  * every malloc, which writes the second. */
 struct superblock {
     struct slice slice;
-    uintptr_t owner; /* a struct heap *, and OWNER_LONG or not */
+    uintptr_t owner; /* a struct heap * */
     union {
         uint64_t gate; /* written whole */
         struct {
             uint16_t notify_at; /* a free that brings the count here calls the notify handler */
             uint16_t blocks;    /* how many there are room for */
-            uint32_t reciprocal;
+            uint32_t block_bytes : 24;
+            uint8_t batch; /* blocks freed from another heap are sent so many at a time (outbox.h); 0: each by itself */
         };
     };
+    uintptr_t base;      /* where the first block starts */
+    uint64_t reciprocal; /* of block_bytes (size_class.h) */
     _Atomic uint64_t x_remote; /* {top << 16 | ARMED | count}, linked like the local list from an empty word */
-    uint64_t uncarved;         /* a bit per unit */
+    uint64_t word ALIGN_LINE;
     _Atomic uint32_t x_mail_next;
-    uint32_t block_bytes;
     uint16_t carved; /* blocks that exist */
+    uint16_t seen;   /* SEEN_PURGED, and above it what the lists looked like at the last look (purge.c) */
+    unit_set uncarved;
+    unit_set dirty; /* where no block exists, these may hold something other than zeros */
     uint8_t class;
     uint8_t group;
-    uint16_t seen; /* SEEN_PURGED, and above it what the lists looked like at the last look (purge.c) */
-    uint8_t batch; /* blocks freed from another heap are sent so many at a time (outbox.h) */
     bool was_stale : 1; /* the last purge pass has seen used pages where nothing is carved (stale.h) */
     bool has_holes : 1; /* what is uncarved was given back out of a huge page, and costs a page fault for each page:
                          * malloc takes fresh memory before it fills these holes (decision 12) */
     bool has_lent : 1;  /* some of its slices are not its own any more (lend.h) */
-    uint64_t word ALIGN_LINE;
-    uint64_t dirty; /* a bit per unit: where no block exists, it may hold something other than zeros */
 } __attribute__((aligned(1 << DESCRIPTOR_SHIFT)));
 
 _Static_assert(sizeof(struct superblock) == 1 << DESCRIPTOR_SHIFT, "two cache lines");
@@ -98,9 +102,8 @@ _Static_assert(offsetof(struct superblock, slice) == 0, "a superblock is a slice
 _Static_assert(offsetof(struct superblock, word) == SUPERBLOCK_WORD, "shared with assembly");
 _Static_assert(offsetof(struct superblock, owner) == SUPERBLOCK_OWNER, "shared with assembly");
 _Static_assert(offsetof(struct superblock, notify_at) == SUPERBLOCK_NOTIFY_AT, "shared with assembly");
-_Static_assert(offsetof(struct superblock, blocks) == SUPERBLOCK_BLOCKS, "shared with assembly");
+_Static_assert(offsetof(struct superblock, base) == SUPERBLOCK_BASE, "shared with assembly");
 _Static_assert(offsetof(struct superblock, reciprocal) == SUPERBLOCK_RECIPROCAL, "shared with assembly");
-_Static_assert(offsetof(struct superblock, block_bytes) == SUPERBLOCK_BLOCK_BYTES, "shared with assembly");
 _Static_assert(offsetof(struct superblock, batch) == SUPERBLOCK_BATCH, "shared with assembly");
 
 /* ---- words ---- */
@@ -153,7 +156,7 @@ static inline struct superblock *descriptor_of(const void *p)
 /* The first descriptor of the superblock whose tail this slice is; itself if it is none. */
 static inline struct superblock *descriptor_head(struct superblock *s)
 {
-    return s->slice.kind == slice_tail ? descriptor_of_slice(s->slice.first) : s;
+    return (struct superblock *)slice_head(&s->slice);
 }
 
 /* The superblock this address lies in, or NULL: a quick look, which does not find those beyond a gap of the window, nor
@@ -174,15 +177,12 @@ static inline uint64_t superblock_word(const struct superblock *s)
 
 static inline struct heap *superblock_owner(const struct superblock *s)
 {
-    return (struct heap *)(__atomic_load_n(&s->owner, __ATOMIC_ACQUIRE) & ~(uintptr_t)OWNER_LONG);
+    return (struct heap *)__atomic_load_n(&s->owner, __ATOMIC_ACQUIRE);
 }
 
-/* free's fast path compares all of `owner` with its heap and so leaves superblocks of several slices out, whichever of
- * their slices a block is in: half in, half out, the branch would be mispredicted. */
 static inline void superblock_set_owner(struct superblock *s, struct heap *h)
 {
-    uintptr_t mark = size_class[s->class].slices > 1 ? OWNER_LONG : 0;
-    __atomic_store_n(&s->owner, (uintptr_t)h | mark, __ATOMIC_RELEASE);
+    __atomic_store_n(&s->owner, (uintptr_t)h, __ATOMIC_RELEASE);
 }
 
 static inline void superblock_clear_owner(struct superblock *s)
@@ -241,25 +241,23 @@ static inline bool superblock_is_mostly_free(const struct superblock *s, uint64_
     return superblock_spare(s, word) * 4 >= s->blocks * 3u;
 }
 
-/* Number of the block that starts at this offset; of some block before it if none does. */
-static inline unsigned superblock_block_number(const struct superblock *s, size_t offset)
+/* Block number `i`, carved or not. */
+static inline char *superblock_block(const struct superblock *s, size_t i)
 {
-    return (unsigned)((offset * s->reciprocal) >> 32);
+    return (char *)s->base + i * s->block_bytes;
 }
 
-/* True if `p` is where a block would start, carved or not. */
+/* Number of the block in which `p`, an address behind `base`, lies. */
+static inline unsigned superblock_block_number(const struct superblock *s, const void *p)
+{
+    return (unsigned)(((unsigned __int128)((uintptr_t)p - s->base) * s->reciprocal) >> 64);
+}
+
+/* True if `p`, an address of this superblock, is where a block would start, carved or not.  Before the first, the offset
+ * is -k, with k <= block_bytes - BLOCK_ALIGNMENT, and the product 2^64 - k * reciprocal, which is no less. */
 static inline bool superblock_is_block_start(const struct superblock *s, const void *p)
 {
-    size_t offset = (size_t)((const char *)p - superblock_start(s));
-    unsigned i = superblock_block_number(s, offset);
-    return offset == (size_t)i * s->block_bytes && i < s->blocks;
-}
-
-/* The same in the first slice, as free's fast path looks: by one multiplication (size_class.h). */
-static inline bool superblock_starts_block(const struct superblock *s, const void *p)
-{
-    uint32_t remainder = (uint32_t)((uintptr_t)p % SLICE_BYTES) * s->reciprocal;
-    return remainder < s->reciprocal && (uintptr_t)p % BLOCK_ALIGNMENT == 0;
+    return ((uintptr_t)p - s->base) * s->reciprocal < s->reciprocal;
 }
 
 /* True if everything up to the end of the block that starts at `p` is carved, as far as one can tell without asking how
@@ -272,14 +270,13 @@ static inline bool superblock_is_carved_to(const struct superblock *s, const voi
     if (s->uncarved == 0)
         return true;
     size_t end = (size_t)((const char *)p - superblock_start(s)) + s->block_bytes;
-    return end <= (size_t)low_bit(s->uncarved) << unit_shift_least;
+    return end <= (size_t)units_first(s->uncarved) << unit_shift_least;
 }
 
-/* True if a block that exists starts at `p`, in the slice of descriptor `d`, as far as a quick look tells. */
-static inline bool superblock_is_block_quick(const struct superblock *s, const struct superblock *d, const void *p)
+/* True if a block that exists starts at `p`, as far as a quick look tells. */
+static inline bool superblock_is_block_quick(const struct superblock *s, const void *p)
 {
-    bool is_start = s == d ? superblock_starts_block(s, p) : superblock_is_block_start(s, p);
-    return likely(is_start && superblock_is_carved_to(s, p));
+    return likely(superblock_is_block_start(s, p) && superblock_is_carved_to(s, p));
 }
 
 /* True if p is the start of a block that has been carved. */
@@ -300,9 +297,7 @@ static inline unsigned superblock_slices(const struct superblock *s)
 /* Whether slice number `i` of these is (still) its own. */
 static inline bool superblock_has_slice(const struct superblock *s, unsigned i)
 {
-    const uint32_t first = slice_of_descriptor(s);
-    const struct slice *tail = slice_at(first + i);
-    return i == 0 || (slice_kind(tail) == slice_tail && tail->first == first);
+    return slice_head(slice_at(slice_of_descriptor(s) + i)) == &s->slice;
 }
 
 /* Links blocks of uncarved units into a list that starts from an empty word.  Nothing of the superblock changes until the
@@ -310,7 +305,7 @@ static inline bool superblock_has_slice(const struct superblock *s, unsigned i)
 enum carve { carve_least, carve_some, carve_many };
 struct carving {
     uint64_t word;  /* the list; 0 if nothing was left to carve */
-    uint64_t units; /* what it uses up */
+    unit_set units; /* what it uses up */
 };
 struct carving superblock_carve(const struct superblock *s, enum carve amount);
 void superblock_count_carving(struct superblock *s, struct carving carving);
@@ -333,9 +328,9 @@ const char *superblock_check_list(const struct superblock *s, uint64_t word);
 /* Exclusive, in a pass: drops the free blocks on wholly free units and makes those units uncarved; their bits are returned, and
  * the caller gives their pages back before anyone can carve them again.  0 and *damage set if the list is broken
  * (nothing was changed). */
-uint64_t superblock_uncarve(struct superblock *s, const char **damage);
+unit_set superblock_uncarve(struct superblock *s, const char **damage);
 /* The system has the pages of these uncarved units back. */
-static inline void superblock_note_purged(struct superblock *s, uint64_t units)
+static inline void superblock_note_purged(struct superblock *s, unit_set units)
 {
     ASSERT((units & ~s->uncarved) == 0);
     s->dirty &= ~units;
@@ -345,9 +340,9 @@ void superblock_finish_uncarving(struct superblock *s);
 /* Bytes of a unit. */
 size_t superblock_unit_bytes(const struct superblock *s);
 /* The units in slice number `i` of these; none if it lies behind all blocks. */
-uint64_t superblock_units_of_slice(const struct superblock *s, unsigned i);
+unit_set superblock_units_of_slice(const struct superblock *s, unsigned i);
 /* The units of the blocks that are carved. */
-uint64_t superblock_units_kept(const struct superblock *s);
+unit_set superblock_units_kept(const struct superblock *s);
 /* Exclusive, after slices were lent: what is left of some units is room for no block any more, and these are not uncarved
  * then. */
 void superblock_forget_lent(struct superblock *s);

@@ -63,7 +63,7 @@ static void a_look_goes_on_where_the_last_one_ended(unsigned c)
         s[i] = full(h, c);
     /* Listed last is first: s[count - 1] is looked at first. */
     struct superblock *there = s[LOOK_FURTHER / 2];
-    void *block = superblock_start(there);
+    void *block = superblock_block(there, 0);
     EXPECT_EQ(remote_push(there, block), remote_pushed_armed);
     lock_take(&h->lock);
     EXPECT(heap_find_fullest(h, c) == NULL);

@@ -173,25 +173,25 @@ static void a_superblock_remembers_its_slices(unsigned c)
         EXPECT(slice_at(first + i)->content == content_zero);
     slice_at(first + 3)->content = slice_at(first + 4)->content = content_used;
     struct superblock *s = superblock_format(first, c, slices);
-    EXPECT_EQ(s->dirty, superblock_units_of_slice(s, 3) | superblock_units_of_slice(s, 4));
+    EXPECT(s->dirty == (superblock_units_of_slice(s, 3) | superblock_units_of_slice(s, 4)));
     EXPECT(is_stale(s) && superblock_has_zeros(s));
     size_t unit = superblock_unit_bytes(s);
     for (unsigned i = 0; i < s->blocks; i++) {
-        char *block = superblock_start(s) + (size_t)i * s->block_bytes;
-        EXPECT_EQ(superblock_is_zero_block(s, block), (units_touched(c, i) & s->dirty) == 0);
+        char *block = superblock_block(s, i);
+        EXPECT_EQ(superblock_is_zero_block(s, block), (units_touched(s, i) & s->dirty) == 0);
     }
     EXPECT(unit <= SLICE_BYTES);
     test_superblock_drop(s);
 }
 
 /* Takes the blocks off the list that touch the units from `from` on: these stay. */
-static void hold_from(struct superblock *s, unsigned c, uint64_t units)
+static void hold_from(struct superblock *s, unit_set units)
 {
     uint64_t word = 0;
     for (uint64_t at = s->word; at != 0;) {
         char *block = word_block(at);
         at = *link_of(block);
-        if ((units_touched(c, (unsigned)((size_t)(block - superblock_start(s)) / s->block_bytes)) & units) == 0) {
+        if ((units_touched(s, superblock_block_number(s, block)) & units) == 0) {
             *link_of(block) = word;
             word = word_pack(block, word_count(word) + 1);
         }
@@ -206,14 +206,14 @@ static void uncarved_units_are_dirty_until_purged(unsigned c)
     struct superblock *s = test_superblock_new(c);
     s->dirty = 0;
     test_carve_all(s);
-    EXPECT_EQ(s->dirty, 0); /* no part of it belongs to no block */
-    hold_from(s, c, 1ull << 20);
-    uint64_t units = superblock_uncarve(s, &damage);
+    EXPECT(s->dirty == 0); /* no part of it belongs to no block */
+    hold_from(s, 1ull << 20);
+    unit_set units = superblock_uncarve(s, &damage);
     EXPECT(damage == NULL && units != 0 && units == s->uncarved);
-    EXPECT_EQ(s->dirty & units, units);
+    EXPECT((s->dirty & units) == units);
     EXPECT(!superblock_has_zeros(s));
     superblock_note_purged(s, units);
-    EXPECT_EQ(s->dirty & units, 0);
+    EXPECT((s->dirty & units) == 0);
     EXPECT((s->dirty & 1ull << 20) != 0);
     EXPECT(superblock_has_zeros(s));
     s->has_holes = true; /* these are filled last, by whoever */

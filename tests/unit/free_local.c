@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A block of the running cid's own heap goes back to its superblock's own list by a fast path, whatever its class: no
- * free of one is remote, and none but the interrupted take the slow way (rcs mode on x86-64; the blocks of large
- * classes have a fast path apart there, free_long).
+ * free of one is remote, and none but the interrupted take the slow way (rcs mode on x86-64).
  */
 #include <sched.h>
 

@@ -3,9 +3,9 @@
  * free()'s fast path refuses what is no block without looking anything up but the descriptor.  Here: an address inside
  * a block, for every class.
  *
- * One address it could take for a block: the one behind the last, a multiple of the block size in the tail that no block
- * covers.  Accepted, it would be handed out again and reach into the next superblock.  That is asked with --behind 1, by
- * a test of its own.
+ * One address it could take for a block: the one a block would have before the first, in the gap that no block covers.
+ * Accepted, it would be handed out again and reach into the superblock before.  That is asked with --before 1, by a test
+ * of its own.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -42,15 +42,17 @@ static unsigned refuses_inside(unsigned c, char *block)
     return 1;
 }
 
-static unsigned refuses_behind(unsigned c, char *block)
+/* Anywhere in it, misaligned addresses too. */
+static unsigned refuses_before(unsigned c, char *block)
 {
     const struct superblock *s = descriptor_head(descriptor_of(block));
     EXPECT(s->slice.kind == slice_superblock);
-    const struct size_class *row = &size_class[c];
-    size_t behind = (size_t)row->blocks * row->bytes;
-    if (behind == row->slices * SLICE_BYTES)
-        return 0; /* there is no tail */
-    expect_refused(superblock_start(s) + behind, c);
+    size_t gap = (size_t)(superblock_block(s, 0) - superblock_start(s));
+    for (size_t offset = 0; offset < gap; offset += gap > 4 ? gap / 4 : 1)
+        expect_refused(superblock_start(s) + offset, c);
+    if (gap == 0)
+        return 0;
+    expect_refused(superblock_block(s, 0) - 1, c);
     return 1;
 }
 
@@ -58,12 +60,12 @@ int main(int argc, char **argv)
 {
     unit_print_mode();
     unit_watchdog(60);
-    bool behind = unit_option(argc, argv, "--behind", 0) != 0;
+    bool before = unit_option(argc, argv, "--before", 0) != 0;
     unsigned refused = 0;
     for (unsigned c = 0; c < CLASS_COUNT; c++) {
         char *block = malloc(size_class[c].bytes);
         EXPECT(block != NULL);
-        refused += behind ? refuses_behind(c, block) : refuses_inside(c, block);
+        refused += before ? refuses_before(c, block) : refuses_inside(c, block);
         free(block);
     }
     EXPECT(refused > 10);

@@ -9,11 +9,16 @@
 #include "inspect.h"
 #include "unit.h"
 
-#define SURPLUS_FLOOR 4u
+/* Four superblocks, but not more than 2 MiB of them, or one. */
+static size_t surplus_floor(unsigned c)
+{
+    const size_t fit = ((size_t)2 << 20) / (size_class[c].slices * SLICE_BYTES);
+    return fit > 4 ? 4 : fit < 1 ? 1 : fit;
+}
 
 static size_t bound(const struct heap *h, unsigned c)
 {
-    return max_size(SURPLUS_FLOOR, h->class[c].listed / 4);
+    return max_size(surplus_floor(c), h->class[c].listed / 4);
 }
 
 static void settle(struct heap *h, struct superblock *s)
@@ -53,7 +58,7 @@ static void surplus_is_passed_on(struct heap *h, unsigned c)
         EXPECT(h->class[c].surplus <= bound(h, c));
         EXPECT_EQ(superblocks_of(h, c) + superblocks_of(global_heap_of(c), c), i + 1);
     }
-    EXPECT(superblocks_of(global_heap_of(c), c) >= count - SURPLUS_FLOOR);
+    EXPECT(superblocks_of(global_heap_of(c), c) >= count - surplus_floor(c));
     expect_heaps_sound();
     EXPECT_EQ(class_inspect(c).live, count);
     for (unsigned i = 0; i < count; i++) {
@@ -64,7 +69,7 @@ static void surplus_is_passed_on(struct heap *h, unsigned c)
     /* The global heap learns of its emptied ones when it is used next, and lets go of what exceeds its own bound. */
     struct superblock *s = global_take(c, false);
     EXPECT(s != NULL && superblock_owner(s) == NULL);
-    EXPECT(superblocks_of(global_heap_of(c), c) <= SURPLUS_FLOOR);
+    EXPECT(superblocks_of(global_heap_of(c), c) <= surplus_floor(c));
     settle(h, s);
     expect_heaps_sound();
 }
@@ -80,7 +85,7 @@ static void empty_ones_become_spans_again(struct heap *h, unsigned c)
         EXPECT(h->class[c].surplus <= bound(h, c));
     }
     size_t kept = class_inspect(c).superblocks;
-    EXPECT(kept <= there + SURPLUS_FLOOR);
+    EXPECT(kept <= there + surplus_floor(c));
     EXPECT_EQ(span_counts().in_use_bytes - before, (kept - there) * each);
     expect_heaps_sound();
 }
@@ -98,7 +103,7 @@ static void a_large_heap_keeps_a_quarter(struct heap *h, unsigned c)
     unsigned in_use = held;
     for (unsigned i = 0; i < count; i++)
         settle(h, with_live(c, 1, block, &held));
-    EXPECT(h->class[c].surplus > SURPLUS_FLOOR);
+    EXPECT(h->class[c].surplus > surplus_floor(c));
     EXPECT(h->class[c].surplus <= bound(h, c));
     EXPECT(superblocks_of(h, c) + superblocks_of(global_heap_of(c), c) >= 2 * count); /* all that are in use */
     EXPECT_EQ(class_inspect(c).live, held);
@@ -121,7 +126,7 @@ static void the_fullest_comes_first(unsigned c)
     enum { count = 9 };
     unsigned held = 0, blocks = size_class[c].blocks;
     void **block = unit_map(count * (size_t)blocks * sizeof *block);
-    static const unsigned tenths[count] = {3, 9, 0, 5, 1, 8, 10, 6, 2};
+    static const unsigned tenths[count] = {3, 9, 0, 5, 1, 8, 10, 6, 4};
     for (unsigned i = 0; i < count; i++)
         global_adopt(with_live(c, blocks * tenths[i] / 10, block, &held));
     EXPECT_EQ(global_heap_of(c)->class[c].listed, count);
@@ -196,7 +201,7 @@ static void a_refill_takes_from_the_global_heap(unsigned c)
     void *p = malloc(size_class[c].bytes);
     EXPECT(p != NULL);
     EXPECT(h->active[c] == s && superblock_owner(s) == h);
-    EXPECT(p >= (void *)superblock_start(s) && (char *)p < superblock_start(s) + s->block_bytes * (size_t)blocks);
+    EXPECT((char *)p >= superblock_block(s, 0) && (char *)p < superblock_block(s, blocks));
     expect_heaps_sound();
     free(p);
     while (held > 0)
@@ -204,6 +209,30 @@ static void a_refill_takes_from_the_global_heap(unsigned c)
     EXPECT_EQ(class_inspect(c).live, 0);
     test_heap_bind(NULL);
     munmap(block, (size_t)blocks * sizeof *block);
+}
+
+/* The active superblock has room that was never touched; it stays so while another of the heap is a quarter free. */
+static void what_is_a_quarter_free_comes_before_carving(unsigned c)
+{
+    for (unsigned free_percent = 20; free_percent <= 30; free_percent += 10) {
+        struct heap *h = test_heap_new(true);
+        unsigned held = 0, blocks = size_class[c].blocks;
+        void **block = unit_map((size_t)blocks * sizeof *block);
+        struct superblock *active = test_superblock_new(c), *s;
+        superblock_set_owner(active, h);
+        h->active[c] = active;
+        settle(h, s = with_live(c, blocks - blocks * free_percent / 100, block, &held));
+        test_heap_bind(h);
+        void *p = malloc(size_class[c].bytes);
+        EXPECT(p != NULL && descriptor_head(descriptor_of(p)) == (free_percent > 25 ? s : active));
+        EXPECT_EQ(active->carved == 0, free_percent > 25);
+        free(p);
+        while (held > 0)
+            free(block[--held]);
+        expect_heaps_sound();
+        test_heap_bind(NULL);
+        munmap(block, (size_t)blocks * sizeof *block);
+    }
 }
 
 int main(void)
@@ -226,5 +255,7 @@ int main(void)
     frees_to_the_global_heap_are_noticed(size_class_of(6000));
     a_refill_takes_from_the_global_heap(size_class_of(800));
     a_refill_takes_from_the_global_heap(size_class_of(15000));
+    what_is_a_quarter_free_comes_before_carving(size_class_of(500));
+    what_is_a_quarter_free_comes_before_carving(size_class_of(5000));
     return 0;
 }

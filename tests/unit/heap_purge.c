@@ -51,7 +51,7 @@ static void everything_free_goes_back(size_t size, unsigned keep_every)
         else
             free(block[i]);
     size_t resident = os_resident_bytes(), purged = purge(purge_everything, NULL);
-    if (keep_every == 0 || keep_every * size_class[c].bytes > 40 * unit_bytes_of(c))
+    if (keep_every == 0 || keep_every * size_class[c].bytes > 40 * unit_bytes_for(size_class[c].slices))
         EXPECT(resident == 0 || os_resident_bytes() + ((size_t)2 << 20) < resident);
     EXPECT_EQ(span_counts().dirty_bytes, 0);
     for (size_t i = 0; i < kept; i++)

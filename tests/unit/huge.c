@@ -102,9 +102,9 @@ int main(void)
     EXPECT_MSG(given >= ALL / 4, "%zu", given);
     EXPECT_MSG(splits > 10 * few, "%u, %u", few, splits);
 
-    free_of_64(24, 12); /* they are broken by now */
+    free_of_64(24, 16); /* they are broken by now */
     given = purge(purge_unchanged);
-    EXPECT_MSG(given >= ALL / 8, "%zu", given);
+    EXPECT_MSG(given >= ALL / 5, "%zu", given);
     expect_content();
 
     for (unsigned i = FIRST; i < BLOCKS; i++)

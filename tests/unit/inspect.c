@@ -10,21 +10,35 @@
 
 /* ---- one superblock ---- */
 
-size_t unit_bytes_of(unsigned c)
+/* As its class says, or as many as its blocks take where it is shorter. */
+static unsigned slices_of(const struct superblock *s)
 {
-    size_t bytes = SLICE_BYTES / 64; /* and no more than 64 of them */
-    while (bytes * 64 < size_class[c].slices * SLICE_BYTES)
+    const struct size_class *row = &size_class[s->class];
+    return s->blocks == row->blocks ? row->slices : (unsigned)slices_for((size_t)s->blocks * row->bytes);
+}
+
+size_t unit_bytes_for(unsigned slices)
+{
+    size_t bytes = SLICE_BYTES / UNITS_MAX; /* and no more than UNITS_MAX of them */
+    while (bytes * UNITS_MAX < slices * SLICE_BYTES)
         bytes *= 2;
     return bytes > os_page_bytes ? bytes : os_page_bytes;
 }
 
-uint64_t units_touched(unsigned c, unsigned i)
+size_t unit_bytes_of(const struct superblock *s)
 {
-    size_t unit = unit_bytes_of(c), from = (size_t)i * size_class[c].bytes, to = from + size_class[c].bytes;
-    uint64_t units = 0;
-    for (unsigned u = 0; u < 64; u++)
+    return unit_bytes_for(slices_of(s));
+}
+
+unit_set units_touched(const struct superblock *s, unsigned i)
+{
+    /* What no block covers lies in front. */
+    size_t unit = unit_bytes_of(s), bytes = size_class[s->class].bytes;
+    size_t from = slices_of(s) * SLICE_BYTES - (s->blocks - i) * bytes, to = from + bytes;
+    unit_set units = 0;
+    for (unsigned u = 0; u < UNITS_MAX; u++)
         if (u * unit < to && (u + 1) * unit > from)
-            units |= 1ull << u;
+            units |= (unit_set)1 << u;
     return units;
 }
 
@@ -49,7 +63,7 @@ static unsigned mark_list(const struct superblock *s, uint64_t word, uint8_t *se
         EXPECT_MSG(superblock_is_block(s, block), "superblock %p: %p on its list is no block of it",
                    (void *)superblock_start(s), (const void *)block);
         EXPECT_EQ(word_count(at), count - found);
-        size_t i = (size_t)(block - superblock_start(s)) / s->block_bytes;
+        size_t i = ((uintptr_t)block - s->base) / s->block_bytes;
         EXPECT_MSG(!seen[i], "superblock %p: block %zu is free twice", (void *)superblock_start(s), i);
         seen[i] = 1;
     }
@@ -57,27 +71,19 @@ static unsigned mark_list(const struct superblock *s, uint64_t word, uint8_t *se
     return found;
 }
 
-/* As its class says, or as many as its blocks take where it is shorter. */
-static unsigned slices_of(const struct superblock *s)
+/* Chain number `i` of the outbox of `h`, if it is of blocks of `s`; else 0. */
+static uint64_t chain_in_outbox(const struct heap *h, unsigned i, const struct superblock *s)
 {
-    const struct size_class *row = &size_class[s->class];
-    return s->blocks == row->blocks ? row->slices : (unsigned)slices_for((size_t)s->blocks * row->bytes);
-}
-
-/* The chain of `s` that waits in the outbox of `h`; 0 if none does. */
-static uint64_t chain_in_outbox(const struct heap *h, const struct superblock *s)
-{
-    for (unsigned i = 0; i < OUTBOX_CHAINS; i++)
-        if (h->chain[i] != 0 && descriptor_of(word_block(h->chain[i])) == s)
-            return h->chain[i];
-    return 0;
+    uint64_t chain = h->chain[i];
+    return chain != 0 && descriptor_head(descriptor_of(word_block(chain))) == s ? chain : 0;
 }
 
 static unsigned blocks_in_outboxes(const struct superblock *s)
 {
     unsigned blocks = 0;
-    for (unsigned i = 0; i < heap_total; i++)
-        blocks += word_count(chain_in_outbox(heap_list[i], s));
+    for (unsigned n = 0; n < heap_total; n++)
+        for (unsigned i = 0; i < OUTBOX_CHAINS; i++)
+            blocks += word_count(chain_in_outbox(heap_list[n], i, s));
     return blocks;
 }
 
@@ -87,21 +93,24 @@ void expect_superblock_sound(const struct superblock *s)
     EXPECT_EQ(s->block_bytes, row->bytes);
     EXPECT(s->blocks > 0 && s->blocks <= row->blocks);
     EXPECT_EQ(s->reciprocal, row->reciprocal);
+    EXPECT_EQ(s->slice.to_head, 0);
+    EXPECT_EQ(s->base + (size_t)s->blocks * s->block_bytes, (uintptr_t)superblock_start(s) + slices_of(s) * SLICE_BYTES);
     unsigned carved = 0;
     for (unsigned i = 0; i < s->blocks; i++)
-        carved += (units_touched(s->class, i) & s->uncarved) == 0;
+        carved += (units_touched(s, i) & s->uncarved) == 0;
     EXPECT_EQ(s->carved, carved);
     static __thread uint8_t seen[BLOCKS_MAX];
     memset(seen, 0, sizeof seen);
     mark_list(s, s->word, seen);
     mark_list(s, s->x_remote & ~(uint64_t)REMOTE_ARMED, seen);
-    for (unsigned i = 0; i < heap_total; i++)
-        mark_list(s, chain_in_outbox(heap_list[i], s), seen);
+    for (unsigned n = 0; n < heap_total; n++)
+        for (unsigned i = 0; i < OUTBOX_CHAINS; i++)
+            mark_list(s, chain_in_outbox(heap_list[n], i, s), seen);
     EXPECT(superblock_check_list(s, s->word) == NULL);
     EXPECT_EQ(s->slice.slices, slices_of(s));
     for (unsigned i = 1; i < slices_of(s); i++) {
         EXPECT_EQ(s[i].slice.kind, slice_tail);
-        EXPECT_EQ(s[i].slice.first, slice_of_descriptor(s));
+        EXPECT(slice_head(slice_at(slice_of_descriptor(s) + i)) == &s->slice);
         EXPECT(superblock_owner(&s[i]) == NULL);
     }
 }

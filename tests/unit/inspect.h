@@ -15,11 +15,12 @@ struct class_state {
     size_t live;                       /* the rest: in the program's hands */
 };
 
-/* Bytes of one uncarved unit of a superblock of class `c`. */
-size_t unit_bytes_of(unsigned c);
+/* Bytes of one uncarved unit, of a superblock of so many slices. */
+size_t unit_bytes_for(unsigned slices);
+size_t unit_bytes_of(const struct superblock *s);
 
-/* The units that block `i` of class `c` touches. */
-uint64_t units_touched(unsigned c, unsigned i);
+/* The units that block `i` touches. */
+unit_set units_touched(const struct superblock *s, unsigned i);
 
 /* The fullness group of a superblock of which `available` of `blocks` are free or uncarved. */
 enum group group_expected(unsigned blocks, unsigned available);

@@ -139,9 +139,9 @@ static void what_has_gone_is_forgotten(struct heap *h, unsigned c)
  * whatever class is wanted. */
 static void quiet_heaps_are_swept(struct heap *h, struct heap *other)
 {
-    enum { count = 128, blocks = count * 64 };
+    enum { count = 64, blocks = count * 128 };
     static void *block[blocks];
-    unsigned c = size_class_of(1024), wanted = size_class_of(2048);
+    unsigned c = size_class_of(512), wanted = size_class_of(1024);
     test_heap_bind(other);
     for (size_t i = 0; i < blocks; i++)
         EXPECT((block[i] = malloc(size_class[c].bytes)) != NULL);

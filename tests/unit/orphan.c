@@ -190,7 +190,7 @@ static void expect_nothing_in_hands(void)
             EXPECT_MSG(superblock_owner(descriptor_of_slice(at)) != NULL, "nobody owns the superblock at slice %u",
                        (unsigned)at);
         } else if (s->kind == slice_tail) {
-            EXPECT_MSG(slice_at(s->first)->kind == slice_superblock, "slice %u is of no superblock", (unsigned)at);
+            EXPECT_MSG(slice_head(slice_at(at))->kind == slice_superblock, "slice %u is of no superblock", (unsigned)at);
         } else if (s->kind == slice_large || s->kind == slice_kept || s->kind == slice_free) {
             slices = s->slices;
         } else if (at >= a->fresh_first && at < a->fresh_end) {

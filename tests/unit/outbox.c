@@ -89,11 +89,9 @@ static void a_batch_is_sent_when_it_is_full(void)
 static void larger_blocks_are_fewer_to_a_batch(void)
 {
     for (unsigned c = 0; c < CLASS_COUNT; c++) {
-        if (size_class[c].slices > 1)
-            continue;
         struct superblock *s = test_superblock_new(c);
-        EXPECT(s->batch >= 1 && s->batch <= BATCH_BLOCKS);
-        EXPECT(s->batch * s->block_bytes <= BATCH_BYTES);
+        EXPECT_EQ(s->batch == 0, s->block_bytes > BATCH_BLOCK_MAX);
+        EXPECT(s->batch <= BATCH_BLOCKS && s->batch * s->block_bytes <= BATCH_BYTES);
         test_superblock_drop(s);
     }
 }

@@ -72,22 +72,20 @@ static void rows_fit_the_code_that_uses_them(void)
     }
 }
 
-/* free's fast path: (offset * reciprocal) mod 2^32 < reciprocal iff a block starts there, for aligned offsets of one slice
- * (the end of the last block is no start); and the slow path's quotient for offsets of a whole superblock. */
+/* (offset * reciprocal) mod 2^64 < reciprocal iff a block starts there, for every offset from the first block, and before
+ * it, in the gap; and the product's upper half is the block's number. */
 static void the_reciprocal_finds_block_starts(void)
 {
     for (unsigned c = 0; c < CLASS_COUNT; c++) {
-        uint32_t bytes = size_class[c].bytes, reciprocal = size_class[c].reciprocal;
-        for (uint32_t offset = 0; offset < SLICE_BYTES; offset += BLOCK_ALIGNMENT) {
-            bool starts = offset % bytes == 0 && offset / bytes < size_class[c].blocks;
-            if (((uint32_t)(offset * reciprocal) < reciprocal) != starts)
-                FAIL("class of %u bytes: offset %u taken for %s", bytes, offset, starts ? "none" : "a start");
-        }
-        for (uint64_t offset = 0; offset < (uint64_t)size_class[c].slices * SLICE_BYTES; offset += BLOCK_ALIGNMENT) {
-            uint64_t number = offset * reciprocal >> 32;
-            if ((number * bytes == offset) != (offset % bytes == 0))
-                FAIL("class of %u bytes: offset %llu is number %llu", bytes, (unsigned long long)offset,
-                     (unsigned long long)number);
+        const struct size_class *row = &size_class[c];
+        const int64_t bytes = row->bytes, end = (int64_t)(row->slices * SLICE_BYTES);
+        for (int64_t offset = BLOCK_ALIGNMENT - bytes; offset < end; offset++) {
+            bool starts = offset >= 0 && offset % bytes == 0;
+            if (((uint64_t)offset * row->reciprocal < row->reciprocal) != starts)
+                FAIL("class of %u bytes: offset %lld taken for %s", row->bytes, (long long)offset,
+                     starts ? "none" : "a start");
+            if (offset >= 0 && (int64_t)((unsigned __int128)offset * row->reciprocal >> 64) != offset / bytes)
+                FAIL("class of %u bytes: wrong number of the block at offset %lld", row->bytes, (long long)offset);
         }
     }
 }

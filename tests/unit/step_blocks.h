@@ -10,9 +10,9 @@
 #include "heap/heap.h"
 
 /* The two sizes all of it is played with. */
-#define SMALL    1000u  /* 64 blocks a superblock of one slice, four to a unit */
+#define SMALL    500u   /* 128 blocks a superblock of one slice, eight to a unit */
 #define MEDIUM   26000u /* a superblock of many slices: most blocks do not start in the first */
-#define POOL_MAX 512
+#define POOL_MAX 2048
 
 /* Blocks out, of A and of the intruder. */
 struct pool {

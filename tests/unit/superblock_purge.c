@@ -22,12 +22,12 @@ struct reference {
 
 static char *block_at(const struct superblock *s, unsigned i)
 {
-    return superblock_start(s) + (size_t)i * s->block_bytes;
+    return superblock_block(s, i);
 }
 
 static unsigned number_of(const struct superblock *s, const void *block)
 {
-    return (unsigned)((size_t)((const char *)block - superblock_start(s)) / s->block_bytes);
+    return (unsigned)(((uintptr_t)block - s->base) / s->block_bytes);
 }
 
 static void fill(const struct superblock *s, unsigned i, uint64_t key)
@@ -95,10 +95,10 @@ static void give_some(struct reference *r, struct rng *rng)
 }
 
 /* What the caller of superblock_uncarve owes it: the pages, in runs. */
-static void give_back(const struct superblock *s, uint64_t units)
+static void give_back(const struct superblock *s, unit_set units)
 {
-    size_t unit = unit_bytes_of(s->class);
-    for (unsigned u = 0; u < 64; u++)
+    size_t unit = unit_bytes_of(s);
+    for (unsigned u = 0; u < UNITS_MAX; u++)
         if (units >> u & 1)
             EXPECT(os_purge(superblock_start(s) + u * unit, unit));
 }
@@ -106,24 +106,24 @@ static void give_back(const struct superblock *s, uint64_t units)
 static void purge(struct reference *r)
 {
     struct superblock *s = r->s;
-    uint64_t needed = 0, before = s->uncarved, covered = 0;
+    unit_set needed = 0, before = s->uncarved, covered = 0;
     for (unsigned i = 0; i < s->blocks; i++) {
-        uint64_t units = units_touched(s->class, i);
+        unit_set units = units_touched(s, i);
         covered |= units;
         if (r->state[i] == held)
             needed |= units;
     }
     bool any_free = s->word != 0;
-    uint64_t expected = any_free ? covered & ~needed & ~before : 0;
+    unit_set expected = any_free ? covered & ~needed & ~before : 0;
     const char *damage;
-    uint64_t dropped = superblock_uncarve(s, &damage);
+    unit_set dropped = superblock_uncarve(s, &damage);
     EXPECT(damage == NULL);
-    EXPECT_EQ(dropped, expected);
-    EXPECT_EQ(s->uncarved, before | expected);
-    EXPECT_EQ(superblock_unit_bytes(s), unit_bytes_of(s->class));
+    EXPECT(dropped == expected);
+    EXPECT(s->uncarved == (before | expected));
+    EXPECT_EQ(superblock_unit_bytes(s), unit_bytes_of(s));
     give_back(s, dropped);
     for (unsigned i = 0; i < s->blocks; i++) {
-        uint64_t units = units_touched(s->class, i);
+        unit_set units = units_touched(s, i);
         if (r->state[i] == held)
             expect_filled(s, i, r->key[i]);
         else if (r->state[i] == idle && (units & s->uncarved) != 0)
@@ -131,14 +131,14 @@ static void purge(struct reference *r)
         if ((units & expected) != 0 && (units & needed) != 0 && r->state[i] == absent)
             r->straddlers_kept++;
     }
-    for (unsigned u = 0; u < 64; u++)
+    for (unsigned u = 0; u < UNITS_MAX; u++)
         if (expected >> u & 1) {
-            const uint64_t *words = (const uint64_t *)(superblock_start(s) + u * unit_bytes_of(s->class));
-            for (size_t w = 0; w < unit_bytes_of(s->class) / 8; w++)
+            const uint64_t *words = (const uint64_t *)(superblock_start(s) + u * unit_bytes_of(s));
+            for (size_t w = 0; w < unit_bytes_of(s) / 8; w++)
                 EXPECT_MSG(words[w] == 0, "class %u: purged unit %u is not zero at byte %zu", s->class, u, w * 8);
         }
     r->purges += expected != 0;
-    r->purged_units += (size_t)__builtin_popcountll(expected);
+    r->purged_units += (size_t)units_count(expected);
 }
 
 /* The list holds exactly the idle blocks; blocks exist exactly where the reference says. */
@@ -195,12 +195,11 @@ static void a_straddler_waits_for_both_its_units(void)
     unsigned c = size_class_of(1400); /* 1408 bytes, units of 4 KiB */
     test_superblock_drop(s);
     s = test_superblock_new(c);
-    size_t unit = unit_bytes_of(c);
     struct carving first = superblock_carve(s, carve_some);
-    EXPECT_EQ(word_count(first.word), unit / size_class[c].bytes);
+    EXPECT_EQ(units_count(first.units), 1);
     superblock_count_carving(s, first);
-    unsigned straddler = (unsigned)(unit / size_class[c].bytes);
-    EXPECT(__builtin_popcountll(units_touched(c, straddler)) == 2);
+    unsigned straddler = word_count(first.word);
+    EXPECT(units_count(units_touched(s, straddler)) == 2);
     EXPECT(!superblock_is_block(s, block_at(s, straddler)));
     struct carving second = superblock_carve(s, carve_some);
     EXPECT_EQ((uintptr_t)word_block(second.word), (uintptr_t)block_at(s, straddler));
@@ -213,7 +212,8 @@ static void damage_stops_a_purge(void)
 {
     struct superblock *s = test_superblock_new(20);
     test_carve_all(s);
-    uint64_t word = s->word, uncarved = s->uncarved;
+    uint64_t word = s->word;
+    unit_set uncarved = s->uncarved;
     memset(word_block(*link_of(word_block(word))), 0x5a, 8); /* the second block was written to after it was freed */
     const char *damage = NULL;
     EXPECT_EQ(superblock_uncarve(s, &damage), 0);
