@@ -4,7 +4,8 @@
 // results ahead (predict/)?  An operation is one call of the function and `gap` steps of other work, about a nanosecond
 // each.  The arguments go round a cycle of `period` values; all but `accuracy` per cent of them are replaced by values that
 // nobody can foresee.  `form`: the function itself (plain), behind a predictor that may give up (threaded), behind one that
-// may not (forced: what it costs where it does not pay), the same with the results of former calls kept (memo).
+// may not (forced: what it costs where it does not pay), the same with the results of former calls kept (memo).  Without it the
+// form is what BENCH_PREDICT says, or plain: so a suite can compare the forms as it compares libraries.
 //
 // Functions: `steps`, which takes `cost` steps; and three that programs have: the regularized incomplete gamma function by
 // its series (gamma), a Bessel function of order 20 (bessel), an interpolation in a table with searches (table).
@@ -15,7 +16,7 @@
 #include "result.h"
 
 #include <cmath>
-#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -96,12 +97,20 @@ template <typename Call> double run(Call &&call, const std::vector<double> &argu
     return sum;
 }
 
+uint64_t ns_a_call(double (*function)(double), uint64_t gap)
+{
+    uint64_t begin_ns = clock_ns();
+    run(function, std::vector<double>(100, 2.5), gap);
+    return (clock_ns() - begin_ns) / 100 + 1;
+}
+
 } // namespace
 
 int main(int argc, char **argv)
 {
-    const char *form = "threaded", *name = "steps";
-    uint64_t gap = 1000, accuracy = 95, ops = 100000, period = 100;
+    const char *form = std::getenv("BENCH_PREDICT"), *name = "steps";
+    uint64_t gap = 1000, accuracy = 95, ops = 0, ms = 100, period = 100;
+    form = form != nullptr ? form : "plain";
     const struct arg args[] = {
         {"form", ARG_TEXT, &form, "plain, threaded, forced or memo"},
         {"function", ARG_TEXT, &name, "steps, gamma, bessel or table"},
@@ -109,14 +118,17 @@ int main(int argc, char **argv)
         {"gap", ARG_COUNT, &gap, "steps of computation between two calls"},
         {"accuracy", ARG_COUNT, &accuracy, "per cent of the arguments that can be foreseen"},
         {"period", ARG_COUNT, &period, "arguments after which they repeat"},
-        {"ops", ARG_COUNT, &ops, "calls"},
+        {"ops", ARG_COUNT, &ops, "calls (0: as many as the plain form makes in `ms`, about)"},
+        {"ms", ARG_COUNT, &ms, "how long the plain form is to take"},
     };
     ARGS_READ("predict", argc, argv, args);
-    if (!ops || !period || accuracy > 100)
-        args_reject("ops, period, accuracy", "at least 1, at least 1, at most 100");
+    if (!period || accuracy > 100)
+        args_reject("period, accuracy", "at least 1, at most 100");
     double (*function)(double) = function_named(name);
     for (int i = 0; i < 1 << 17; i++)
         table.push_back(i * 0.01 * (1 + i % 3 * 0.1));
+    if (ops == 0)
+        ops = ms * 1000000 / ns_a_call(function, gap);
     random_source random;
     random_seed(&random, args_seed());
     std::vector<double> arguments;

@@ -208,6 +208,21 @@ void hopeless_is_off_soon()
     CHECK(hopeless.counts().calls == counts.calls);
 }
 
+// The caller comes while its answer is being computed, over and over.
+void just_in_time()
+{
+    predict_options options = forced();
+    options.ahead = 2;
+    static sutler::predictor quick(slow, options);
+    double right[7];
+    for (int i = 0; i < 7; i++)
+        right[i] = slow(i);
+    for (int i = 0; i < 30000; i++) {
+        CHECK(quick(i % 7) == right[i % 7]);
+        work(1, i % 1500);
+    }
+}
+
 void objects_end()
 {
     for (int i = 0; i < 20; i++) {
@@ -229,6 +244,7 @@ int main()
     bits_decide();
     cheap_is_off_at_once();
     hopeless_is_off_soon();
+    just_in_time();
     objects_end();
     return 0;
 }

@@ -8,7 +8,7 @@
 
 #include <fenv.h>
 
-enum { BLOCK = 48, ROUNDS = 4 };
+enum { BLOCK = 48, KNOWN = 3 /* the round whose answers are computed ahead */ };
 
 struct outcome {
     uint64_t result[2];
@@ -156,14 +156,17 @@ static void check_function(size_t row, size_t blocks, struct rng *rng)
         }
         for (size_t mode = 0; mode < 4; mode++) {
             CHECK(fesetround(modes[mode]) == 0);
-            for (unsigned round = 0; round < ROUNDS; round++) {
+            for (unsigned round = 0; round <= KNOWN; round++) {
                 uint64_t before = counts_of(name).hits;
                 check_block(row, wrapped, original, arguments, modes[mode], round);
                 CHECK(fegetround() == modes[mode]);
-                if (round == ROUNDS - 1)
+                if (round == KNOWN)
                     hits += counts_of(name).hits - before;
                 sutler_predict_settle(name, 10000);
             }
+            for (size_t i = 0; i < BLOCK; i += 3) /* what was foreseen, but for the sign */
+                arguments[i][0] ^= rows[row].is_float ? 0x80000000 : 0x8000000000000000;
+            check_block(row, wrapped, original, arguments, modes[mode], 0);
         }
     }
     fesetround(FE_TONEAREST);
