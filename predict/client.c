@@ -5,9 +5,10 @@
  *
  * Whether it pays is measured as it is used.  Some calls are timed from beginning to end (`with`), some are not looked up
  * at all and only the original is timed (`plain`).  A review compares the two every 10 ms.  Four
- * reviews in a row without a gain of two per cent, or one after 60 ms without, and this thread gives the function up for
- * good; when four threads have, or the function takes less than the floor, nobody asks any more.  A single measurement counts as at
- * most 16 times the usual, so that a preemption decides nothing.
+ * reviews in a row without a gain of two per cent, or one after 60 ms without, and this thread gives the function up: for
+ * good if it never paid, else for 100 ms, and then for twice as long each time, up to 10 s.  When four threads have given
+ * up for good, or the function takes less than the floor, nobody asks any more.  A single measurement counts as at most 16
+ * times the usual, so that a preemption decides nothing.
  */
 #include "client.h"
 
@@ -25,6 +26,8 @@
 #define BAD_REVIEWS      4u
 #define PATIENCE_NS      60000000
 #define VOTES            4u
+#define REST_NS          100000000
+#define REST_MOST_NS     10000000000
 #define CALLS_A_TRY      64u /* to start the second thread */
 #define SAMPLE_MOST      16u
 #define TIME_ALL_NS      1000   /* a function that takes as long is timed at every call, else at every eighth */
@@ -227,7 +230,32 @@ static void add_sample(const struct predict_client *client, uint64_t *sum, uint6
     ++*count;
 }
 
-/* False: given up. */
+/* It has paid before, and may again: another process took the processor, or the program is in another phase. */
+static void rest(struct predict_client *client, uint64_t now)
+{
+    uint64_t most = ticks_of_ns(REST_MOST_NS);
+    client->rest_ticks = client->rest_ticks == 0 ? ticks_of_ns(REST_NS) : client->rest_ticks * 2;
+    if (client->rest_ticks > most)
+        client->rest_ticks = most;
+    client->rest_until = now + client->rest_ticks;
+    client->resting = true;
+}
+
+static bool is_resting(struct predict_client *client)
+{
+    if (++client->rest_calls % CALLS_A_TRY != 0)
+        return true;
+    uint64_t now = ticks_now();
+    if (now < client->rest_until)
+        return true;
+    client->resting = false;
+    client->bad_reviews = 0;
+    client->paid_until = now;
+    client->trial = (struct trial){.began = now};
+    return false;
+}
+
+/* False: given up, or for a time. */
 static bool review(struct predict_client *client, uint64_t now)
 {
     struct trial *trial = &client->trial;
@@ -241,11 +269,17 @@ static bool review(struct predict_client *client, uint64_t now)
     if (pays) {
         client->bad_reviews = 0;
         client->paid_until = now;
+        client->paid = true;
+        client->rest_ticks = 0;
         return true;
     }
     client->bad_reviews++;
     if (client->bad_reviews < BAD_REVIEWS && now - client->paid_until < ticks_of_ns(PATIENCE_NS))
         return true;
+    if (client->paid) {
+        rest(client, now);
+        return false;
+    }
     int saved = errno;
     give_up(client);
     errno = saved;
@@ -295,10 +329,10 @@ static struct answer *find_answer(struct predict_client *client, uint64_t number
         else
             wrong |= answer->number == number;
     }
-    if (wrong) { /* the sooner the worker knows, the fewer wrong ones follow */
-        client->wrong++;
+    client->wrong += wrong;
+    /* The sooner the worker knows, the fewer are wrong, or the sooner it can go on guessing. */
+    if (wrong || (head == tail && LOAD_RELAXED(&client->x_stalled)))
         publish_history(client);
-    }
     if (head != client->answers_head) {
         client->answers_head = head;
         STORE(&client->x_answers_head, head);
@@ -306,13 +340,16 @@ static struct answer *find_answer(struct predict_client *client, uint64_t number
     return found;
 }
 
-/* Waits for an answer that is being computed as long as the original takes. */
+/* An answer that is being computed is waited for if it was begun about half of the function's time ago; a younger one is
+ * not: to compute it here takes little longer, and the worker gets ahead meanwhile. */
 static bool is_there(struct predict_client *client, struct answer *answer)
 {
     uint32_t state = LOAD(&answer->x_state);
-    if (state == ANSWER_PENDING && engine_spins > 0) {
-        uint64_t begin = ticks_now();
-        while ((state = LOAD(&answer->x_state)) == ANSWER_PENDING && ticks_now() - begin < client->cost_ticks)
+    uint64_t now = state == ANSWER_PENDING ? ticks_now() : 0;
+    if (state == ANSWER_PENDING && now - answer->began < client->cost_ticks / 2)
+        STORE_RELAXED(&client->x_refused, client->x_refused + 1);
+    else if (state == ANSWER_PENDING && engine_spins > 0) {
+        while ((state = LOAD(&answer->x_state)) == ANSWER_PENDING && ticks_now() - now < client->cost_ticks)
             cpu_relax();
     }
     client->late += state != ANSWER_READY;
@@ -367,6 +404,10 @@ static void keep_memo(struct predict_client *client, struct predict_call *call)
 
 static bool ask_running(struct predict_client *client, struct predict_call *call)
 {
+    if (UNLIKELY(client->resting) && is_resting(client)) {
+        call->client = NULL;
+        return false;
+    }
     uint64_t number = client->calls;
     bool timed = (number & client->timed_mask) == 0;
     if (timed) {

@@ -8,8 +8,8 @@
  *   answers   worker -> caller   {call's number, key, result, errno, flags}.  An entry is published before its result is
  *                                computed, so that a caller who comes meanwhile knows to wait, then marked as ready.
  *
- * Neither side ever waits for the other, but for the caller that finds its answer being computed: it waits as long as the
- * original takes, no longer.  So a worker that is late, asleep or (in the child of a _Fork) missing only means no answers.
+ * Neither side ever waits for the other, but for the caller that finds its answer being computed: it waits if about half of
+ * that is done, and no longer than the original takes.  So a worker that is late, asleep or (in the child of a _Fork) missing only means no answers.
  *
  * A field is written by one side.  `x_` marks those the other side reads.  A client begins watched: calls are counted and
  * timed, there is no second thread.  After `threshold` calls of a function slow enough it is given rings and put on the
@@ -37,6 +37,7 @@ enum { ANSWER_PENDING, ANSWER_READY, ANSWER_NONE /* the function threw */ };
 
 struct answer {
     _Alignas(64) uint64_t number;
+    uint64_t began; /* ticks */
     uint32_t x_state;
     int error; /* errno that the function set, or 0 */
     uint32_t flags;
@@ -71,6 +72,9 @@ struct predict_client {
     struct trial trial;
     uint64_t running_since, paid_until, review_ticks;
     unsigned bad_reviews;
+    bool paid, resting;
+    uint64_t rest_ticks, rest_until; /* when it has paid once, but does no longer */
+    uint32_t rest_calls;
     uint64_t hits, memo_hits, late, wrong; /* since they were last added to the function's */
     uint64_t counted_calls;
     struct memo *memos;
@@ -81,6 +85,7 @@ struct predict_client {
     _Alignas(64) uint64_t x_begun; /* calls that have begun: those with lower numbers need no answer */
     uint64_t x_history_tail;
     uint64_t x_answers_head;
+    uint64_t x_refused; /* answers that had only just been begun when the caller came */
     uint32_t x_retired;
 
     /* written by the worker */
@@ -90,6 +95,9 @@ struct predict_client {
     uint32_t x_stalled; /* no guess is left until more is known */
     uint64_t next_number; /* of the next call to guess */
     uint64_t learnt;      /* number of the last call known, + 1 */
+    uint32_t wrong_in_row;
+    uint64_t refused; /* x_refused when it was last looked at */
+    uint64_t lead;    /* calls not yet begun that are left to the caller: 0 or 1 */
 
     struct history history[HISTORY_SLOTS];
     struct answer answers[ANSWER_SLOTS];

@@ -10,7 +10,8 @@
  *
  * Guesses run ahead of what is known.  A guess for a call that has begun by now is taken for true and not computed, so a
  * worker that is slower than its caller computes every second call, and the caller the others.  When the history turns out
- * to differ from what was guessed, all answers not yet used are declared void, and guessing begins anew after it.
+ * to differ from what was guessed, for more than one stray value, all answers not yet used are declared void, and guessing
+ * begins anew after it.
  */
 #include "client.h"
 
@@ -24,6 +25,8 @@
 
 __thread int engine_bypass __attribute__((tls_model("initial-exec"))); /* engines/manager.c asks for these two */
 struct engine_counts engine_counts;
+
+#define STRAYS 1u /* wrong guesses in a row that are not yet a reason to begin anew */
 
 static struct predict_client *clients;   /* under the lock */
 static struct predict_client *x_arrivals; /* pushed by anyone */
@@ -40,6 +43,7 @@ const char *engine_option(const char *name)
 static void begin_anew(struct predict_client *client)
 {
     predictor_ahead_begin(&client->predictor);
+    client->wrong_in_row = 0;
     client->next_number = client->learnt;
     STORE_RELAXED(&client->x_stalled, 0);
     STORE(&client->x_valid_from, client->x_answers_tail);
@@ -50,15 +54,16 @@ static bool learn_history(struct predict_client *client)
     uint64_t head = client->x_history_head, tail = LOAD(&client->x_history_tail);
     if (head == tail)
         return false;
-    bool astray = false;
+    bool overtaken = false;
     for (; head != tail; head++) {
         const struct history *call = &client->history[head % HISTORY_SLOTS];
         predictor_learn(&client->predictor, call->key);
-        astray |= call->number >= client->next_number ||
-                  !predict_keys_equal(client->issued[call->number % ISSUED_SLOTS], call->key, client->function->words);
+        overtaken |= call->number >= client->next_number;
+        bool right = predict_keys_equal(client->issued[call->number % ISSUED_SLOTS], call->key, client->function->words);
+        client->wrong_in_row = right ? 0 : client->wrong_in_row + 1;
         client->learnt = call->number + 1;
     }
-    if (astray || (client->x_stalled && client->learnt >= client->next_number))
+    if (overtaken || client->wrong_in_row > STRAYS || (client->x_stalled && client->learnt >= client->next_number))
         begin_anew(client);
     STORE(&client->x_history_head, head);
     return true;
@@ -72,10 +77,23 @@ static bool has_room(const struct predict_client *client)
     return tail - first < client->function->options.ahead && tail - head < ANSWER_SLOTS;
 }
 
+/* A worker that has just begun what the caller then does itself is late at the next call as well, and so on: it leaves that
+ * one to the caller, until it is ahead. */
+static void choose_lead(struct predict_client *client, uint64_t begun)
+{
+    uint64_t refused = LOAD_RELAXED(&client->x_refused);
+    if (refused != client->refused)
+        client->lead = 1;
+    else if (client->next_number > begun + 1)
+        client->lead = 0;
+    client->refused = refused;
+}
+
 /* The key of the first call that has not begun, and its number.  False: unknown. */
 static bool guess(struct predict_client *client, uint64_t **key, uint64_t *number)
 {
     uint64_t begun = LOAD_RELAXED(&client->x_begun);
+    choose_lead(client, begun);
     do {
         *number = client->next_number;
         *key = client->issued[*number % ISSUED_SLOTS];
@@ -84,7 +102,7 @@ static bool guess(struct predict_client *client, uint64_t **key, uint64_t *numbe
             return false;
         }
         client->next_number++;
-    } while (*number < begun);
+    } while (*number < begun + client->lead);
     return true;
 }
 
@@ -108,6 +126,7 @@ static bool answer_one(struct predict_client *client)
         return false;
     struct answer *answer = &client->answers[client->x_answers_tail % ANSWER_SLOTS];
     answer->number = number;
+    answer->began = ticks_now();
     memcpy(answer->key, key, function->words * sizeof *key);
     STORE_RELAXED(&answer->x_state, ANSWER_PENDING);
     STORE(&client->x_answers_tail, client->x_answers_tail + 1);

@@ -42,7 +42,8 @@ double steps_of(double x)
 
 double gamma_of(double x)
 {
-    double a = 40 + x / 100, term = 1 / a, sum = term;
+    x = 1000 + 5 * x;
+    double a = 1000 + x / 100, term = 1 / a, sum = term;
     for (int i = 1; i < 1000 && term > sum * 1e-17; i++) {
         term *= x / (a + i);
         sum += term;
