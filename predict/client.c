@@ -4,8 +4,8 @@
  * up when that does not pay.
  *
  * Whether it pays is measured as it is used.  Some calls are timed from beginning to end (`with`), some are not looked up
- * at all and only the original is timed (`plain`).  A review compares the two every 10 ms.  Four
- * reviews in a row without a gain of two per cent, or one after 60 ms without, and this thread gives the function up: for
+ * at all and only the original is timed (`plain`).  A review compares the two every 10 ms.  Seven
+ * reviews in a row without a gain of two per cent, or one after 80 ms without, and this thread gives the function up: for
  * good if it never paid, else for 100 ms, and then for twice as long each time, up to 10 s.  When four threads have given
  * up for good, or the function takes less than the floor, nobody asks any more.  A single measurement counts as at most 16
  * times the usual, so that a preemption decides nothing.
@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 #define REVIEW_NS        10000000
-#define BAD_REVIEWS      4u
-#define PATIENCE_NS      60000000
+#define BAD_REVIEWS      7u
+#define PATIENCE_NS      80000000
 #define VOTES            4u
 #define REST_NS          100000000
 #define REST_MOST_NS     10000000000

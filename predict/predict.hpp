@@ -86,16 +86,8 @@ public:
 
     Result operator()(Arguments... arguments)
     {
-        if (__atomic_load_n(&core_.x_off, __ATOMIC_RELAXED))
-            return function_(arguments...);
-        predict_call call;
-        pack(call.key, arguments...);
-        if (predict_ask(&core_, &call))
-            return predicted::unpack<Result>(call.result);
-        Result result = function_(arguments...);
-        predicted::pack<Result>(call.result, result);
-        predict_done(&core_, &call);
-        return result;
+        return __builtin_expect(__atomic_load_n(&core_.x_off, __ATOMIC_RELAXED) != 0, 1) ? function_(arguments...)
+                                                                                         : ask(arguments...);
     }
 
     predict_counts counts()
@@ -108,6 +100,18 @@ public:
     predict_function *core() { return &core_; }
 
 private:
+    __attribute__((noinline)) Result ask(Arguments... arguments)
+    {
+        predict_call call;
+        pack(call.key, arguments...);
+        if (predict_ask(&core_, &call))
+            return predicted::unpack<Result>(call.result);
+        Result result = function_(arguments...);
+        predicted::pack<Result>(call.result, result);
+        predict_done(&core_, &call);
+        return result;
+    }
+
     static void fill(predict_kind *kinds, size_t &at, predict_kind kind, size_t words)
     {
         for (size_t i = 0; i < words; i++)
