@@ -4,11 +4,11 @@
  * up when that does not pay.
  *
  * Whether it pays is measured as it is used.  Some calls are timed from beginning to end (`with`), some are not looked up
- * at all and only the original is timed (`plain`).  A review compares the two every 10 ms.  Seven
- * reviews in a row without a gain of two per cent, or one after 80 ms without, and this thread gives the function up: for
- * good if it never paid, else for 100 ms, and then for twice as long each time, up to 10 s.  When four threads have given
- * up for good, or the function takes less than the floor, nobody asks any more.  A single measurement counts as at most 16
- * times the usual, so that a preemption decides nothing.
+ * at all and only the original is timed (`plain`).  A review compares the two every 10 ms.  A gain counts if it is two per
+ * cent, and more than the clock does not see.  Seven reviews in a row without a gain, or one after 80 ms without, and this
+ * thread gives the function up: for good if it never paid, else for 100 ms, and then for twice as long each time, up to
+ * 10 s.  When four threads have given up for good, or the function takes less than the floor, nobody asks any more.  A
+ * single measurement counts as at most 16 times the usual, so that a preemption decides nothing.
  */
 #include "client.h"
 
@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #define REVIEW_NS        10000000
+#define HIDDEN_NS        150 /* of a call's cost: lines on their way between processors, which the clock does not see */
 #define BAD_REVIEWS      7u
 #define PATIENCE_NS      80000000
 #define VOTES            4u
@@ -194,6 +195,7 @@ static void start(struct predict_client *client)
     client->timed_mask = cost_ns >= TIME_ALL_NS ? 0 : 7;
     client->plain_mask = options->mode == PREDICT_FORCED ? UINT32_MAX : cost_ns >= PLAIN_OFTEN_NS ? 7 : 63;
     client->review_ticks = ticks_of_ns(REVIEW_NS);
+    client->hidden_ticks = ticks_of_ns(HIDDEN_NS);
     client->running_since = client->paid_until = client->trial.began = ticks_now();
     client->running = true;
     client->calls = 0;
@@ -262,7 +264,7 @@ static bool review(struct predict_client *client, uint64_t now)
     if (client->function->options.mode == PREDICT_FORCED || trial->with_calls < 8 || trial->plain_calls == 0)
         return true;
     uint64_t with = trial->with_ticks / trial->with_calls, plain = trial->plain_ticks / trial->plain_calls;
-    bool pays = with + with / 50 < plain && !worker_is_crowded();
+    bool pays = with + with / 50 + client->hidden_ticks < plain && !worker_is_crowded();
     client->cost_ticks = (client->cost_ticks * 3 + plain) / 4 + 1;
     *trial = (struct trial){.began = now};
     add_counts(client);
@@ -567,7 +569,7 @@ static struct predict_options whole(struct predict_options options)
     options.handover = or_default(options.handover, 4, 64);
     options.order = or_default(options.order, 3, CONTEXT_ORDER);
     options.threshold = or_default(options.threshold, 512, UINT32_MAX);
-    options.floor_ns = or_default(options.floor_ns, 250, UINT32_MAX);
+    options.floor_ns = or_default(options.floor_ns, 400, UINT32_MAX);
     if (options.threshold < COST_SAMPLES + 1)
         options.threshold = COST_SAMPLES + 1;
     options.memo = or_default(options.memo, 0, 1u << 20);

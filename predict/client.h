@@ -70,7 +70,7 @@ struct predict_client {
     uint64_t history_next, history_published, answers_head;
     uint32_t timed_mask, plain_mask; /* a call is timed, or left alone, when its number has none of these bits */
     struct trial trial;
-    uint64_t running_since, paid_until, review_ticks;
+    uint64_t running_since, paid_until, review_ticks, hidden_ticks;
     unsigned bad_reviews;
     bool paid, resting;
     uint64_t rest_ticks, rest_until; /* when it has paid once, but does no longer */

@@ -58,7 +58,7 @@ struct predict_options {
     uint32_t memo;      /* results of former calls to keep, a power of two: none */
     uint32_t order;     /* of the context predictor: 3, at most 8 */
     uint32_t threshold; /* calls of a thread before it asks for the second thread: 512 */
-    uint32_t floor_ns;  /* a function that takes less is left alone: 250 */
+    uint32_t floor_ns;  /* a function that takes less is left alone: 400 */
 };
 
 /* Computes the result of one call on the second thread.  False: no result (the function threw). */
