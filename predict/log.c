@@ -26,7 +26,7 @@
 #define WINDOW_RECORDS 65536u
 #define WINDOW_BYTES   (WINDOW_RECORDS * sizeof(struct record))
 #define TIMED_EVERY    16u
-#define PREEMPTED      100u /* a call that takes so many times the shortest was interrupted: its time is left out */
+#define PREEMPTED      30u /* a call that takes so many times the shortest was interrupted: its time is left out */
 
 _Static_assert(sizeof(struct record_header) <= RECORD_HEADER && FUNCTION_COUNT < RECORD_FUNCTIONS, "the header's room");
 _Static_assert(WINDOW_BYTES % 65536 == 0, "windows are whole pages");
