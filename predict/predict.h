@@ -55,7 +55,8 @@ struct predict_options {
     uint32_t mode;      /* enum predict_mode */
     uint32_t ahead;     /* results computed ahead of the program: 32, at most 256 */
     uint32_t handover;  /* calls after which the second thread is given the arguments of the last ones: 4, at most 64 */
-    uint32_t memo;      /* results of former calls to keep, a power of two: none */
+    uint32_t memo;      /* results of former calls to keep, a power of two: none.  The flags that were raised before a call
+                         * are then lost if the original leaves by an exception or a longjmp */
     uint32_t order;     /* of the context predictor: 3, at most 8 */
     uint32_t threshold; /* calls of a thread before it asks for the second thread: 512 */
     uint32_t floor_ns;  /* a function that takes less is left alone: 400 */

@@ -139,6 +139,7 @@ def break_even_figure(least_share, points, title: str) -> Figure:  # type: ignor
     if inside:
         axis.plot(*zip(*inside), color="black", linewidth=1)
         axis.fill_between([c for c, _ in inside], [s for _, s in inside], 1, color=OURS, alpha=0.15, label="pays")
+        axis.legend(fontsize=7, frameon=False, loc="lower left")
     for place, (name, cost, share) in enumerate(points):
         axis.plot([cost], [share], "o", markersize=4, color=OTHERS)
         axis.annotate(name, (cost, share), textcoords="offset points", xytext=(4, 3 + 7 * (place % 3)), fontsize=7)
@@ -148,6 +149,5 @@ def break_even_figure(least_share, points, title: str) -> Figure:  # type: ignor
     axis.set_xlabel("cost of the function, ns")
     axis.set_ylabel("share of arguments foreseen")
     axis.set_title(title, fontsize=9, loc="left")
-    axis.legend(fontsize=7, frameon=False, loc="lower left")
     figure.tight_layout()
     return figure
