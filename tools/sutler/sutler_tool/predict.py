@@ -28,6 +28,7 @@ from .preload import refusal
 
 ORDERS = range(1, 7)
 METHODS = ("last", "stride", *(f"order{order}" for order in ORDERS), "best")
+TRIES = 6
 BUSY_NS = 500  # a hit takes some 100 ns where two processors are free
 TARGETS = ("predict/all", "bench_predict")
 
@@ -139,8 +140,11 @@ def machine_costs() -> Costs:
     function = least("form=plain", "gap=0")
     plain = least("form=plain", "gap=1500")
     none = least("form=forced", "gap=1500", "accuracy=0")
-    all_of_them = max(runs("form=forced", "gap=1500", "accuracy=100"), key=lambda row: float(row["hit_share"]))
-    share = float(all_of_them["hit_share"])
+    share = 0.0
+    for _ in range(TRIES):  # others may keep the second processor busy for a while
+        if share < 0.8:
+            all_of_them = max(runs("form=forced", "gap=1500", "accuracy=100"), key=lambda row: float(row["hit_share"]))
+            share = float(all_of_them["hit_share"])
     if share < 0.5:
         raise ToolError(
             f"this machine cannot compute ahead: only {share:.0%} of the results were there in time. Is a second processor "
