@@ -180,6 +180,19 @@ def profile(
     raise typer.Exit(run(console, _command(program or []), json_file, count))
 
 
+@app.command(context_settings=PROGRAM)
+def predict(
+    program: List[str] = typer.Argument(None, metavar="-- PROGRAM [ARGS...]"),
+    calls: int = typer.Option(200000, "--calls", min=1, help="Calls of each thread to record and replay."),
+    plot: Optional[Path] = typer.Option(None, "--plot", metavar="FILE", help="Where the break-even curve goes (SVG, PNG or PDF)."),
+    json_file: Optional[Path] = typer.Option(None, "--json", metavar="FILE", help="Write every figure as JSON."),
+) -> None:
+    """Would a second thread pay that computes a program's sines, logarithms and powers ahead?"""
+    from .predict import predict as run
+
+    raise typer.Exit(run(console, _command(program or []), calls, plot, json_file))
+
+
 @app.command()
 def bench(
     suites: List[str] = typer.Argument(None, metavar="[SUITE...]", help="Names of suites; --list shows them."),

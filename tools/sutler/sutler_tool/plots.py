@@ -127,3 +127,27 @@ def sweep_figure(names, programs, sweep: str) -> Figure:  # type: ignore[no-unty
     axis.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1.0))
     figure.tight_layout()
     return figure
+
+
+def break_even_figure(least_share, points, title: str) -> Figure:  # type: ignore[no-untyped-def]
+    """From which share of foreseen arguments on a function of a cost (10 ns to 10 us) pays; `points` are functions that
+    were measured: name, ns, share."""
+    figure, axis = pyplot.subplots(figsize=(6.5, 3.8))
+    costs = [10 ** (1 + 3 * step / 300) for step in range(301)]
+    line = [(cost, least_share(cost)) for cost in costs]
+    inside = [(cost, share) for cost, share in line if share <= 1]
+    if inside:
+        axis.plot(*zip(*inside), color="black", linewidth=1)
+        axis.fill_between([c for c, _ in inside], [s for _, s in inside], 1, color=OURS, alpha=0.15, label="pays")
+        axis.legend(fontsize=7, frameon=False, loc="lower left")
+    for place, (name, cost, share) in enumerate(points):
+        axis.plot([cost], [share], "o", markersize=4, color=OTHERS)
+        axis.annotate(name, (cost, share), textcoords="offset points", xytext=(4, 3 + 7 * (place % 3)), fontsize=7)
+    axis.set_xscale("log")
+    axis.set_xlim(min([10, *(cost for _, cost, _ in points)]) * 0.9, max([1e4, *(cost for _, cost, _ in points)]) * 1.1)
+    axis.set_ylim(0, 1.02)
+    axis.set_xlabel("cost of the function, ns")
+    axis.set_ylabel("share of arguments foreseen")
+    axis.set_title(title, fontsize=9, loc="left")
+    figure.tight_layout()
+    return figure

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Why: which arguments a program gives to libm's functions, what these calls cost, and how many there are (thesis,
+ * appendix D: "a library was created to log the arguments").  libsutler-predict-log.so, preloaded, with
+ * SUTLER_PREDICT_LOG=PREFIX and SUTLER_PREDICT_LOG_CALLS (records a thread, default two million).
+ *
+ * Records go straight into a mapping of the file.  Each thread has its own file and takes no lock; a child of fork begins
+ * files of its own; a call in a signal handler that interrupted the recording is not recorded.  Every 16th call is timed.
+ */
+#include "wrapped.h" /* first: it asks for all that the system declares */
+
+#include "machine.h"
+#include "record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WINDOW_RECORDS 65536u
+#define WINDOW_BYTES   (WINDOW_RECORDS * sizeof(struct record))
+#define TIMED_EVERY    16u
+#define PREEMPTED      30u /* a call that takes so many times the shortest was interrupted: its time is left out */
+
+_Static_assert(sizeof(struct record_header) <= RECORD_HEADER && FUNCTION_COUNT < RECORD_FUNCTIONS, "the header's room");
+_Static_assert(WINDOW_BYTES % 65536 == 0, "windows are whole pages");
+
+static __thread struct {
+    struct record_header *header;
+    struct record *window;
+    uint64_t records; /* in all; the window holds the last ones */
+    int file;
+    uint32_t inside;
+    bool broken; /* no room on the disk, no file: count no more */
+} mine __attribute__((tls_model("initial-exec")));
+
+static const char *prefix;
+static uint64_t most_records = 2000000;
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void *map_part(off_t from, size_t bytes)
+{
+    if (ftruncate(mine.file, from + (off_t)bytes) != 0)
+        return NULL;
+    void *part = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, mine.file, from);
+    return part != MAP_FAILED ? part : NULL;
+}
+
+static uint64_t clock_cost(void)
+{
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 32; i++) {
+        uint64_t begin = ticks_now(), ticks = ticks_now() - begin;
+        if (ticks < least)
+            least = ticks;
+    }
+    return least;
+}
+
+static bool open_log(void)
+{
+    char path[PATH_MAX];
+    int process = getpid(), thread = (int)syscall(SYS_gettid);
+    if (snprintf(path, sizeof path, "%s.%d.%d", prefix, process, thread) >= (int)sizeof path)
+        return false;
+    mine.file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (mine.file < 0 || (mine.header = map_part(0, RECORD_HEADER)) == NULL)
+        return false;
+    memcpy(mine.header->magic, RECORD_MAGIC, sizeof mine.header->magic);
+    mine.header->process = (uint32_t)process;
+    mine.header->thread = (uint32_t)thread;
+    mine.header->clock_ticks = clock_cost();
+    mine.header->first_ns = now_ns();
+    mine.header->first_ticks = ticks_now();
+    return true;
+}
+
+static bool next_window(void)
+{
+    if (mine.window != NULL)
+        munmap(mine.window, WINDOW_BYTES);
+    off_t from = RECORD_HEADER + (off_t)(mine.records / WINDOW_RECORDS * WINDOW_BYTES);
+    return (mine.window = map_part(from, WINDOW_BYTES)) != NULL;
+}
+
+static void write_record(uint32_t function, uint64_t first, uint64_t second)
+{
+    if (mine.records % WINDOW_RECORDS == 0 && !next_window()) {
+        mine.broken = true;
+        return;
+    }
+    struct record *record = &mine.window[mine.records++ % WINDOW_RECORDS];
+    record->environment = fp_environment();
+    record->arguments[0] = first;
+    record->arguments[1] = second;
+    __atomic_store_n(&record->function, function + 1, __ATOMIC_RELEASE);
+}
+
+/* Records a call that is about to be made.  True: the call is to be timed. */
+static bool begin_call(uint32_t function, uint64_t first, uint64_t second)
+{
+    if (prefix == NULL || mine.broken || mine.inside)
+        return false;
+    int saved = errno;
+    mine.inside = 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    mine.broken = mine.header == NULL && !open_log();
+    bool timed = !mine.broken && mine.header->calls[function]++ % TIMED_EVERY == 0;
+    if (!mine.broken && mine.records < most_records)
+        write_record(function, first, second);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    mine.inside = 0;
+    errno = saved;
+    return timed;
+}
+
+static void end_call(uint32_t function, uint64_t ticks)
+{
+    struct record_header *header = mine.header;
+    if (header == NULL) /* forked since */
+        return;
+    if (header->least_ticks[function] == 0 || ticks < header->least_ticks[function])
+        header->least_ticks[function] = ticks;
+    if (ticks < header->least_ticks[function] * PREEMPTED) {
+        header->timed_calls[function]++;
+        header->timed_ticks[function] += ticks;
+    }
+    header->last_ticks = ticks_now();
+    header->last_ns = now_ns();
+}
+
+#define UNARY(name, type)                                                                                              \
+    EXPORT type name(type x)                                                                                           \
+    {                                                                                                                  \
+        bool timed = begin_call(FUNCTION_##name, bits_of_##type(x), 0);                                                \
+        uint64_t begin = timed ? ticks_now() : 0;                                                                      \
+        type result = next_##name(x);                                                                                  \
+        if (timed)                                                                                                     \
+            end_call(FUNCTION_##name, ticks_now() - begin);                                                            \
+        return result;                                                                                                 \
+    }
+#define BINARY(name, type)                                                                                             \
+    EXPORT type name(type x, type y)                                                                                   \
+    {                                                                                                                  \
+        bool timed = begin_call(FUNCTION_##name, bits_of_##type(x), bits_of_##type(y));                                \
+        uint64_t begin = timed ? ticks_now() : 0;                                                                      \
+        type result = next_##name(x, y);                                                                               \
+        if (timed)                                                                                                     \
+            end_call(FUNCTION_##name, ticks_now() - begin);                                                            \
+        return result;                                                                                                 \
+    }
+#define PAIR(name, type)                                                                                               \
+    EXPORT void name(type x, type *sine, type *cosine)                                                                 \
+    {                                                                                                                  \
+        bool timed = begin_call(FUNCTION_##name, bits_of_##type(x), 0);                                                \
+        uint64_t begin = timed ? ticks_now() : 0;                                                                      \
+        next_##name(x, sine, cosine);                                                                                  \
+        if (timed)                                                                                                     \
+            end_call(FUNCTION_##name, ticks_now() - begin);                                                            \
+    }
+#include "functions.def"
+
+/* The parent's files stay the parent's. */
+static void fork_child(void)
+{
+    if (mine.header != NULL)
+        munmap(mine.header, RECORD_HEADER);
+    if (mine.window != NULL)
+        munmap(mine.window, WINDOW_BYTES);
+    if (mine.header != NULL)
+        close(mine.file);
+    memset(&mine, 0, sizeof mine);
+}
+
+static __attribute__((constructor)) void prepare(void)
+{
+    const char *most = secure_getenv("SUTLER_PREDICT_LOG_CALLS");
+    find_originals();
+    if (most != NULL)
+        most_records = strtoull(most, NULL, 10);
+    if (pthread_atfork(NULL, NULL, fork_child) == 0)
+        prefix = secure_getenv("SUTLER_PREDICT_LOG");
+}
