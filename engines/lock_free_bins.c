@@ -27,6 +27,12 @@
  * one reservation and one swap for several blocks (this one needs buffers).
  */
 #include "lock_free_bins.h"
+#include "around.h"
+#include "backend.h"
+#include "counts.h"
+#include "manager.h"
+#include "say.h"
+#include "thread.h"
 
 #include <string.h>
 
@@ -155,8 +161,10 @@ static __attribute__((noinline)) void *allocate_slow(struct bin *bin, unsigned i
         manager_wake();
         uint32_t mine = 0;
         __atomic_fetch_add(&bin->waiters, 1, __ATOMIC_SEQ_CST);
-        engine_wait(&bin->filled, filled, &mine);
+        bool answered = manager_await(&bin->filled, filled, &mine);
         __atomic_fetch_sub(&bin->waiters, 1, __ATOMIC_SEQ_CST);
+        if (!answered)
+            return backend.malloc(size);
     }
 }
 

@@ -11,6 +11,8 @@
  * blocks that other threads freed between prepare and fork, and those in the buffers of threads it does not have.
  */
 #include "lock_free_bins.h"
+#include "backend.h"
+#include "manager.h"
 
 #define CALM_PASSES 16u /* refreshes without a miss before a bin shrinks by an eighth */
 #define POP_BATCH   64u
@@ -23,7 +25,7 @@ static struct {
 static void bin_tell(struct bin *bin)
 {
     STORE(&bin->filled, bin->filled + 1);
-    engine_wake(&bin->filled, &bin->waiters);
+    manager_answer(&bin->filled, &bin->waiters);
 }
 
 /* The free list's blocks, sorted into what they can serve. */
