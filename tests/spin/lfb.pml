@@ -20,9 +20,6 @@
  *   COUNT_FIRST    a block is counted before it is linked
  *   LOWEST_COUNTED the first refill counts its lowest block
  */
-#ifndef OPS
-#define OPS     2
-#endif
 #define BLOCKS  4
 #define NIL     4
 #define THREADS 2
@@ -240,6 +237,7 @@ proctype manager(byte times)
     atomic { refill() };
     atomic { refill() };
     atomic { refill() };
+    atomic { refill() };
     do
     :: times > 0 ->
         times--;
@@ -255,7 +253,7 @@ proctype manager(byte times)
 init {
     byte n, b;
 
-    atomic { run thread(1); run thread(OPS); run manager(1) };
+    atomic { run thread(1); run thread(2); run manager(1) };
     finished == THREADS + 1;
     d_step {
         b = first;
