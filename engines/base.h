@@ -22,7 +22,7 @@
 #define STORE_RELAXED(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 #define FENCE()             __atomic_thread_fence(__ATOMIC_SEQ_CST)
 
-static inline void cpu_relax(void)
+static inline void engine_pause(void)
 {
 #if defined(__x86_64__)
     __builtin_ia32_pause();

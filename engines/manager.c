@@ -60,7 +60,7 @@ static void spin(unsigned turn)
     if (turn % SPINS_A_YIELD == SPINS_A_YIELD - 1)
         sched_yield();
     else
-        cpu_relax();
+        engine_pause();
 }
 
 void engine_relax(unsigned *turn)
@@ -122,7 +122,7 @@ static unsigned spins_of(long ns)
     struct timespec begin, end;
     clock_gettime(CLOCK_MONOTONIC, &begin);
     for (int i = 0; i < TRIAL; i++)
-        cpu_relax();
+        engine_pause();
     clock_gettime(CLOCK_MONOTONIC, &end);
     long trial_ns = (end.tv_sec - begin.tv_sec) * 1000000000 + end.tv_nsec - begin.tv_nsec;
     unsigned spins = (unsigned)(ns * TRIAL / (trial_ns > 0 ? trial_ns : 1)) + 1;

@@ -10,6 +10,8 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+void (*foreign_prepare)(void);
+
 void foreign_lock(void)
 {
     pthread_mutex_lock(&lock);
@@ -20,9 +22,16 @@ void foreign_unlock(void)
     pthread_mutex_unlock(&lock);
 }
 
+static void prepare(void)
+{
+    foreign_lock();
+    if (foreign_prepare != NULL)
+        foreign_prepare();
+}
+
 static __attribute__((constructor)) void register_handlers(void)
 {
     free(malloc(100));
-    if (pthread_atfork(foreign_lock, foreign_unlock, foreign_unlock) != 0)
+    if (pthread_atfork(prepare, foreign_unlock, foreign_unlock) != 0)
         abort();
 }
