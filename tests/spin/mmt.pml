@@ -26,7 +26,7 @@
 /* Without forks more operations can be looked at. */
 #ifndef OPS
 #define OPS   3
-#define FORKS 2
+#define FORKS 1
 #endif
 
 #define BLOCKS 9
