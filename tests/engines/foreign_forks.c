@@ -34,7 +34,7 @@ static void *holder(void *argument)
 
 int main(int argc, char **argv)
 {
-    engine_begin(60);
+    engine_begin(300);
     uint64_t forks = test_option(argc, argv, "--forks", 100);
     struct rng rng = {test_seed_from(NULL)};
     pthread_t threads[2];
