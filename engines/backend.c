@@ -12,15 +12,10 @@
  * What it leaves out: a backend opened by path keeps its own calls of malloc bound to the program's malloc, that is to the
  * engine.  That is harmless (every pointer is the backend's), it only takes the long way.
  */
-#include "engine.h"
-#include "checks.h"
+#include "backend.h"
+#include "say.h"
 
 #include <dlfcn.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define EARLY_BYTES ((size_t)1 << 20)
 
@@ -55,44 +50,17 @@ size_t early_size(const void *block)
     return ((const size_t *)block)[-1];
 }
 
-const char *engine_option(const char *name)
-{
-    const char *value = secure_getenv(name);
-    return value != NULL && value[0] != '\0' ? value : NULL;
-}
-
-void engine_say(const char *format, ...)
-{
-    char line[512];
-    va_list list;
-    int length = snprintf(line, sizeof line, "sutler: ");
-    va_start(list, format);
-    length += vsnprintf(line + length, sizeof line - (size_t)length - 1, format, list);
-    va_end(list);
-    if (length > (int)sizeof line - 2)
-        length = (int)sizeof line - 2;
-    line[length++] = '\n';
-    ssize_t done = write(STDERR_FILENO, line, (size_t)length);
-    (void)done;
-}
-
-void engine_die(void)
-{
-    abort();
-}
-
-static void *entry_of(void *handle, const char *name)
+static void *entry_of(void *handle, const char *name, const char *engine_name)
 {
     void *function = dlsym(handle, name);
     if (function == NULL) {
-        engine_say("the backend has no %s(); the %s engine cannot drive it", name, engine.name);
+        engine_say("the backend has no %s(); the %s engine cannot drive it", name, engine_name);
         engine_die();
     }
     return function;
 }
 
-/* The first caller opens; whoever comes while it does (usually itself, from within the loader) is served early. */
-void backend_open(void)
+void backend_open(const char *engine_name, struct backend (*over)(struct backend found))
 {
     uint32_t closed = 0;
     if (!__atomic_compare_exchange_n(&open_state, &closed, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -109,32 +77,17 @@ void backend_open(void)
         }
     }
     struct backend found;
-    *(void **)&found.malloc = entry_of(handle, "malloc");
-    *(void **)&found.free = entry_of(handle, "free");
-    *(void **)&found.calloc = entry_of(handle, "calloc");
-    *(void **)&found.realloc = entry_of(handle, "realloc");
-    *(void **)&found.posix_memalign = entry_of(handle, "posix_memalign");
-    *(void **)&found.usable = entry_of(handle, "malloc_usable_size");
-    backend = checks_over(found);
+    *(void **)&found.malloc = entry_of(handle, "malloc", engine_name);
+    *(void **)&found.free = entry_of(handle, "free", engine_name);
+    *(void **)&found.calloc = entry_of(handle, "calloc", engine_name);
+    *(void **)&found.realloc = entry_of(handle, "realloc", engine_name);
+    *(void **)&found.posix_memalign = entry_of(handle, "posix_memalign", engine_name);
+    *(void **)&found.usable = entry_of(handle, "malloc_usable_size", engine_name);
+    backend = over(found);
     STORE(&open_state, 2);
 }
 
 bool backend_is_open(void)
 {
     return LOAD(&open_state) == 2;
-}
-
-/* For tests and tools: which library serves below. */
-EXPORT const char *sutler_engine_backend(void);
-EXPORT const char *sutler_engine_backend(void)
-{
-    Dl_info info;
-    void *function = *(void **)&backend.usable;
-    return backend_is_open() && dladdr(function, &info) != 0 ? info.dli_fname : "";
-}
-
-EXPORT const char *sutler_engine_name(void);
-EXPORT const char *sutler_engine_name(void)
-{
-    return engine.name;
 }

@@ -6,7 +6,7 @@
 #ifndef ENGINES_BINS_H
 #define ENGINES_BINS_H
 
-#include "engine.h"
+#include "engine.h" /* ENGINE_LARGEST */
 
 #define BIN_SMALLEST_SHIFT 4u /* 16 bytes: a link, and what malloc is aligned to */
 #define BIN_LARGEST_SHIFT  15u

@@ -21,11 +21,18 @@
  * reported when the server comes to it, after free() returned; and blocks that an engine's bins reuse without asking the
  * backend (lock-free bins) are not seen at all, nor is their memory filled.  If the table cannot grow (no memory), the layer
  * says so once and stops judging.
+ *
+ * fork: the snapshot is taken without the shards' locks, since other prepare handlers may wait for threads that are in our
+ * malloc (around.h).  Instead nothing is done meanwhile that a snapshot could catch half-done: a row is complete with its
+ * last store, and no shard is rebuilt.  So each is made roomy before, and only if a fork takes so long that one fills up
+ * does the layer stop judging.
  */
 #include "checks.h"
+#include "around.h"
+#include "say.h"
+#include "sync.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -40,14 +47,15 @@ struct row {
 };
 
 struct shard {
-    _Alignas(64) pthread_mutex_t lock;
+    _Alignas(64) struct mutex lock;
     struct row *rows;
-    size_t room, used, live;
+    size_t room;
+    size_t used, live; /* in a forked child perhaps one off */
 };
 
 bool checks_inline, checks_offloaded;
 
-static struct shard shards[SHARDS] = {[0 ... SHARDS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+static struct shard shards[SHARDS];
 static struct backend below;
 static bool option_abort = true, option_junk = true, option_zero = true;
 static bool blind;
@@ -60,7 +68,7 @@ static size_t hash_of(uintptr_t block)
 static struct shard *shard_locked(const void *block)
 {
     struct shard *shard = &shards[hash_of((uintptr_t)block) % SHARDS];
-    pthread_mutex_lock(&shard->lock);
+    mutex_lock(&shard->lock);
     return shard;
 }
 
@@ -96,19 +104,28 @@ static bool rebuild_locked(struct shard *shard)
     return true;
 }
 
+/* One row stays empty: searches end there. */
+static bool has_room_locked(struct shard *shard)
+{
+    if (fork_is_under_way())
+        return shard->used + 1 < shard->room;
+    return shard->used * 4 < shard->room * 3 || rebuild_locked(shard);
+}
+
 static void record(void *block, size_t size)
 {
     int saved = errno;
     struct shard *shard = shard_locked(block);
-    if (shard->used * 4 < shard->room * 3 || rebuild_locked(shard)) {
+    if (has_room_locked(shard)) {
         struct row *row = find_locked(shard, (uintptr_t)block);
         shard->used += row->block == 0;
         shard->live += (row->size_live & 1) == 0;
-        *row = (struct row){(uintptr_t)block, size << 1 | 1};
+        STORE(&row->size_live, size << 1 | 1);
+        STORE(&row->block, (uintptr_t)block);
     } else if (!__atomic_exchange_n(&blind, true, __ATOMIC_RELAXED)) {
         engine_say("checks: no memory for the table of blocks; frees are no longer checked");
     }
-    pthread_mutex_unlock(&shard->lock);
+    mutex_unlock(&shard->lock);
     errno = saved;
 }
 
@@ -128,7 +145,7 @@ static enum verdict look_up(const void *block, bool and_free, size_t *size)
             shard->live--;
         }
     }
-    pthread_mutex_unlock(&shard->lock);
+    mutex_unlock(&shard->lock);
     return verdict;
 }
 
@@ -251,15 +268,19 @@ struct backend checks_over(struct backend found)
     return found;
 }
 
-/* The shards' locks are the innermost: taken last, when no engine and no manager can hold one. */
+/* Takes each lock once: whoever was rebuilding is done, and nobody begins to. */
 void checks_fork_prepare(void)
 {
-    for (size_t i = 0; i < SHARDS; i++)
-        pthread_mutex_lock(&shards[i].lock);
+    for (struct shard *shard = shards; shard < shards + SHARDS && (checks_inline || checks_offloaded); shard++) {
+        mutex_lock(&shard->lock);
+        if (shard->used * 2 >= shard->room)
+            rebuild_locked(shard);
+        mutex_unlock(&shard->lock);
+    }
 }
 
-void checks_fork_done(void)
+void checks_fork_child(void)
 {
     for (size_t i = 0; i < SHARDS; i++)
-        pthread_mutex_unlock(&shards[i].lock);
+        shards[i].lock = (struct mutex){0};
 }

@@ -6,7 +6,7 @@
 #ifndef ENGINES_CHECKS_H
 #define ENGINES_CHECKS_H
 
-#include "engine.h"
+#include "backend.h"
 
 extern bool checks_inline;    /* the entry layer calls the four functions below */
 extern bool checks_offloaded; /* `backend` is the checking version; the functions below are not for the entry layer */
@@ -18,7 +18,7 @@ void *checks_allocated_zeroed(void *block, size_t size); /* the same for memory 
 bool checks_released(const char *function, void *block); /* false: reported, do not free it */
 bool checks_known(const char *function, void *block);    /* false: reported */
 
-void checks_fork_prepare(void);
-void checks_fork_done(void);
+void checks_fork_prepare(void); /* after engine_forks was counted up */
+void checks_fork_child(void);
 
 #endif

@@ -9,31 +9,19 @@
  * allocate.  Here: size 0 frees and returns NULL (as glibc does); a new size the block can hold, down to half of it, stays in
  * place; two large sizes are the backend's business; everything else is allocate, copy, release the old block.
  *
- * fork: our handlers are registered after the backend's (it is warmed up first), so our prepare runs before its prepare:
- * the manager is waited for while the backend's locks are still free.  Handlers of others may allocate while we hold locks:
- * a forking thread goes around the engine from prepare to parent or child.
- *
  * Left out: children made by raw clone or _Fork (no handlers run, such a child has no manager and waits for one), and malloc
  * from signal handlers (the papers do without, and POSIX forbids it).
  */
-#include "engine.h"
+#include "around.h"
+#include "backend.h"
 #include "checks.h"
+#include "engine.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <execinfo.h>
 #include <malloc.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-__thread int engine_bypass __attribute__((tls_model("initial-exec")));
-
-static bool running;
-static pthread_key_t thread_key;
-static char main_thread_mark;
 
 static bool is_power_of_two(size_t x)
 {
@@ -43,18 +31,18 @@ static bool is_power_of_two(size_t x)
 /* True when there is a backend.  Not inlined: the way off the fast path. */
 static __attribute__((noinline)) bool backend_ready_slow(void)
 {
-    backend_open();
+    backend_open(engine.name, checks_over);
     return backend_is_open();
 }
 
 static inline bool backend_ready(void)
 {
-    return LIKELY(LOAD_RELAXED(&running)) || backend_is_open() || backend_ready_slow();
+    return LIKELY(LOAD_RELAXED(&engine_running)) || backend_is_open() || backend_ready_slow();
 }
 
 static inline bool through_engine(void)
 {
-    return LIKELY(LOAD_RELAXED(&running) && engine_bypass == 0);
+    return LIKELY(LOAD_RELAXED(&engine_running) && engine_bypass == 0);
 }
 
 /* errno: it may be another thread that failed, and its errno that was set; and not every backend sets it (mimalloc). */
@@ -80,16 +68,11 @@ static void *allocate(size_t size)
 static void release(void *block)
 {
     int saved = errno;
-    if (LIKELY(through_engine() || (LOAD_RELAXED(&running) && engine.release_always)))
+    if (LIKELY(through_engine() || (LOAD_RELAXED(&engine_running) && engine.release_always)))
         engine.release(block);
     else
         backend.free(block);
     errno = saved;
-}
-
-static inline size_t usable(void *block)
-{
-    return engine.usable != NULL && LOAD_RELAXED(&running) ? engine.usable(block) : backend.usable(block);
 }
 
 EXPORT void *malloc(size_t size)
@@ -132,6 +115,19 @@ EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size)
     free(block);
 }
 
+static void *allocate_zeroed(size_t size)
+{
+    if (size <= engine.largest && through_engine()) {
+        if (engine.allocate_zeroed != NULL)
+            return engine.allocate_zeroed(size | (size == 0));
+        void *block = engine.allocate(size | (size == 0));
+        return block != NULL ? memset(block, 0, size) : NULL;
+    }
+    if (engine.large != NULL && through_engine())
+        engine.large();
+    return backend.calloc(1, size);
+}
+
 EXPORT void *calloc(size_t count, size_t size)
 {
     size_t bytes;
@@ -141,15 +137,8 @@ EXPORT void *calloc(size_t count, size_t size)
     }
     if (UNLIKELY(!backend_ready()))
         return early_allocate(16, bytes); /* static memory, used once: zero */
-    void *block;
-    if (bytes > engine.largest || !through_engine()) {
-        if (engine.large != NULL && through_engine())
-            engine.large();
-        block = or_enomem(backend.calloc(1, bytes));
-        return UNLIKELY(checks_inline) ? checks_allocated_zeroed(block, bytes) : block;
-    }
-    block = malloc(bytes);
-    return block != NULL ? memset(block, 0, bytes) : NULL;
+    void *block = or_enomem(allocate_zeroed(bytes));
+    return UNLIKELY(checks_inline) ? checks_allocated_zeroed(block, bytes) : block;
 }
 
 EXPORT void *realloc(void *block, size_t size)
@@ -167,7 +156,7 @@ EXPORT void *realloc(void *block, size_t size)
     }
     if (UNLIKELY(checks_inline) && !checks_known("realloc", block))
         return NULL;
-    size_t held = usable(block);
+    size_t held = backend.usable(block);
     if (!checks_inline) {
         if (size <= held && size >= held / 2)
             return block;
@@ -270,76 +259,5 @@ EXPORT size_t malloc_usable_size(void *block)
         return early_size(block);
     if (UNLIKELY(!backend_ready()) || (UNLIKELY(checks_inline) && !checks_known("malloc_usable_size", block)))
         return 0;
-    return usable(block);
-}
-
-/* ------------------------------------------------------------------------------------------------ threads, fork, start */
-
-/* Says that thread_exit(mine) is to be called at the end of this thread. */
-void engine_thread_own(void *mine)
-{
-    engine_bypass++;
-    pthread_setspecific(thread_key, mine);
-    engine_bypass--;
-}
-
-static void thread_ends(void *mine)
-{
-    if (mine != &main_thread_mark && engine.thread_exit != NULL)
-        engine.thread_exit(mine);
-    if (syscall(SYS_gettid) == getpid())
-        STORE(&manager_main_gone, true);
-}
-
-static void fork_prepare(void)
-{
-    engine_bypass++;
-    engine.fork_prepare();
-    checks_fork_prepare();
-}
-
-static void fork_parent(void)
-{
-    checks_fork_done();
-    engine.fork_parent();
-    engine_bypass--;
-}
-
-static void fork_child(void)
-{
-    checks_fork_done();
-    manager_forget();
-    STORE(&manager_main_gone, false);
-    engine.fork_child();
-    if (pthread_getspecific(thread_key) == NULL)
-        pthread_setspecific(thread_key, &main_thread_mark); /* whoever forked is main now */
-    engine_bypass--;
-}
-
-/* A library that takes a backtrace now and then (Scudo does) has libgcc_s loaded for its first one.  On the manager's thread
- * that waits for the loader's lock, which a thread inside dlopen may hold while it waits for the manager.  So the first one
- * is now.  The C library's own malloc takes none. */
-static void load_unwinder(void)
-{
-    Dl_info below;
-    void *frame[1], *function = *(void **)&backend.usable;
-    if (dladdr(function, &below) != 0 && strstr(below.dli_fname, "/libc.so") == NULL)
-        backtrace(frame, 1);
-}
-
-static __attribute__((constructor)) void engine_constructor(void)
-{
-    if (!backend_ready_slow()) /* somebody else is opening it: we are inside of that */
-        return;
-    engine_bypass++;
-    backend.free(backend.malloc(1)); /* the backend's own start, and its atfork handlers, come first */
-    if (pthread_key_create(&thread_key, thread_ends) != 0 || pthread_atfork(fork_prepare, fork_parent, fork_child) != 0) {
-        engine_say("%s: cannot register with the C library, out of memory", engine.name);
-        engine_die();
-    }
-    pthread_setspecific(thread_key, &main_thread_mark);
-    load_unwinder();
-    engine.start();
-    engine_bypass--;
-    STORE(&running, true);
+    return backend.usable(block);
 }

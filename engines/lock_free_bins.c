@@ -22,11 +22,22 @@
  *
  * The thesis's four header bytes are not there; the bin comes from the backend's usable size (engine.h).
  *
- * Chapter 10's proposals, SUTLER_LFB=three,shrink,buffers,bulk: bins at three times powers of two between the others; bins
- * that shrink when not used; a small buffer for each thread before the shared bins; buffers filled and emptied in bulk, by
- * one reservation and one swap for several blocks (this one needs buffers).
+ * Chapter 10's proposals, SUTLER_LFB=, any of
+ *   three    bins at three times powers of two between the others
+ *   small    bins every 16 bytes up to 512 (malloc's blocks are aligned to 16)
+ *   shrink   bins that shrink when not used
+ *   fifo     freed blocks go behind the others, by way of the manager, not to the front ("16 %" is what the front gained)
+ *   buffers  a small buffer for each thread before the shared bins
+ *   bulk     these filled and emptied by one reservation and one swap for several blocks
+ * One manager serves all: the thesis's several would be one for each private heap, and the bins are shared.
  */
 #include "lock_free_bins.h"
+#include "around.h"
+#include "backend.h"
+#include "counts.h"
+#include "manager.h"
+#include "say.h"
+#include "thread.h"
 
 #include <string.h>
 
@@ -36,13 +47,15 @@
 struct bin lfb_bins[LFB_BINS];
 struct lfb_options lfb_options;
 struct block *lfb_free_list;
-_Alignas(64) uint32_t lfb_missed; /* the manager polls these three: on a line apart from what every call writes */
+_Alignas(64) uint64_t lfb_missed; /* the manager polls these three: on a line apart from what every call writes */
 uint32_t lfb_refresh_wanted, lfb_free_wanted;
 
 static _Alignas(64) uint32_t mallocs, frees; /* since the last refresh */
 
 static unsigned lfb_bin_for_request(size_t size)
 {
+    if (lfb_options.small && size <= 16 * LFB_FINE)
+        return LFB_SHIFTED + (unsigned)((size - 1) / 16);
     unsigned index = 2 * bin_for_request(size);
     bool fits_lower = lfb_options.three && index >= 2 && size <= lfb_block_bytes(index - 1);
     return fits_lower ? index - 1 : index;
@@ -56,7 +69,11 @@ unsigned lfb_bin_for_block(const void *block, size_t usable)
     if (usable >= ENGINE_LARGEST)
         return 2 * (POWER_BINS - 1);
     unsigned index = 2 * (floor_log2(usable) - BIN_SMALLEST_SHIFT);
-    return lfb_options.three && usable >= lfb_block_bytes(index + 1) ? index + 1 : index;
+    if (lfb_options.three && usable >= lfb_block_bytes(index + 1))
+        index++;
+    if (lfb_options.small && lfb_block_bytes(index) <= 16 * LFB_FINE)
+        return LFB_SHIFTED + (unsigned)(usable / 16 < LFB_FINE ? usable / 16 : LFB_FINE) - 1;
+    return index;
 }
 
 /* Compare-and-swap of {first, pops}. */
@@ -151,12 +168,14 @@ static __attribute__((noinline)) void *allocate_slow(struct bin *bin, unsigned i
             return bin_pop(bin, 1);
         if (LOAD(&bin->failed) != failed)
             return backend.malloc(size);
-        __atomic_fetch_or(&lfb_missed, 1u << index, __ATOMIC_SEQ_CST);
+        __atomic_fetch_or(&lfb_missed, (uint64_t)1 << index, __ATOMIC_SEQ_CST);
         manager_wake();
         uint32_t mine = 0;
         __atomic_fetch_add(&bin->waiters, 1, __ATOMIC_SEQ_CST);
-        engine_wait(&bin->filled, filled, &mine);
+        bool answered = manager_await(&bin->filled, filled, &mine);
         __atomic_fetch_sub(&bin->waiters, 1, __ATOMIC_SEQ_CST);
+        if (!answered)
+            return backend.malloc(size);
     }
 }
 
@@ -175,7 +194,7 @@ static inline void *allocate_shared(unsigned index, size_t size)
 static inline void release_shared(unsigned index, struct block *block)
 {
     struct bin *bin = &lfb_bins[index];
-    if (LIKELY(bin_has_room(bin)))
+    if (LIKELY(bin_has_room(bin) && !lfb_options.fifo))
         bin_push(bin, block, block, 1);
     else if (UNLIKELY(LOAD_RELAXED(&manager_state) == MANAGER_FAILED) && bin_is_quiet(bin))
         backend.free(block); /* nobody empties the free list */
@@ -209,7 +228,7 @@ static void buffer_spill(struct buffers *buffers, unsigned index, uint32_t count
 {
     struct block **top = &buffers->blocks[index][buffers->count[index] - count];
     buffers->count[index] -= (uint8_t)count;
-    if (bin_has_room(&lfb_bins[index]) && lfb_options.bulk) {
+    if (lfb_options.bulk && !lfb_options.fifo && bin_has_room(&lfb_bins[index])) {
         for (uint32_t i = 0; i + 1 < count; i++)
             STORE_RELAXED(&top[i]->next, top[i + 1]);
         bin_push(&lfb_bins[index], top[0], top[count - 1], count);
@@ -275,22 +294,32 @@ static void lfb_release(void *block)
     buffers->blocks[index][buffers->count[index]++] = block;
 }
 
+static bool *option_named(const char *name)
+{
+    static const struct {
+        const char *name;
+        bool *option;
+    } options[] = {{"three", &lfb_options.three}, {"small", &lfb_options.small},     {"shrink", &lfb_options.shrink},
+                   {"fifo", &lfb_options.fifo},   {"buffers", &lfb_options.buffers}, {"bulk", &lfb_options.bulk}};
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        if (strcmp(name, options[i].name) == 0)
+            return options[i].option;
+    }
+    return NULL;
+}
+
 static void lfb_start(void)
 {
-    char names[64] = "", *rest = names;
+    char names[128] = "", *rest = names;
     const char *value = engine_option("SUTLER_LFB");
     if (value != NULL)
         strncat(names, value, sizeof names - 1);
     for (char *name; (name = strsep(&rest, ",")) != NULL;) {
-        bool *option = strcmp(name, "three") == 0     ? &lfb_options.three
-                       : strcmp(name, "shrink") == 0  ? &lfb_options.shrink
-                       : strcmp(name, "buffers") == 0 ? &lfb_options.buffers
-                       : strcmp(name, "bulk") == 0    ? &lfb_options.bulk
-                                                      : NULL;
+        bool *option = option_named(name);
         if (option != NULL)
             *option = true;
         else if (name[0] != '\0')
-            engine_say("SUTLER_LFB: unknown value '%s' (three, shrink, buffers or bulk); ignored", name);
+            engine_say("SUTLER_LFB: unknown value '%s' (see docs/engines.md); ignored", name);
     }
     lfb_options.buffers |= lfb_options.bulk;
 }

@@ -15,7 +15,9 @@
 
 #include "bins.h"
 
-#define LFB_BINS (2 * POWER_BINS) /* 2 k: 16 << k; 2 k + 1: 24 << k, used with the option `three` */
+#define LFB_SHIFTED (2 * POWER_BINS) /* 2 k: 16 << k; 2 k + 1: 24 << k, used with the option `three` */
+#define LFB_FINE    32u              /* with the option `small`, after those: every 16 bytes up to 512 */
+#define LFB_BINS    (LFB_SHIFTED + LFB_FINE)
 
 struct bin {
     _Alignas(64) struct block *first;
@@ -31,20 +33,22 @@ struct bin {
     uint32_t misses, calm_passes;    /* for the option `shrink` */
 };
 
-/* thesis chapter 10, SUTLER_LFB=three,shrink,buffers,bulk */
+/* thesis chapter 10, SUTLER_LFB=three,small,... */
 struct lfb_options {
-    bool three, shrink, buffers, bulk;
+    bool three, small, shrink, fifo, buffers, bulk;
 };
 
 extern struct bin lfb_bins[LFB_BINS];
 extern struct lfb_options lfb_options;
 extern struct block *lfb_free_list;
-extern uint32_t lfb_missed;         /* a bit for each bin that somebody waits on */
+extern uint64_t lfb_missed;         /* a bit for each bin that somebody waits on */
 extern uint32_t lfb_refresh_wanted; /* refill the bins */
 extern uint32_t lfb_free_wanted;    /* give freed blocks to the backend */
 
 static inline size_t lfb_block_bytes(unsigned index)
 {
+    if (index >= LFB_SHIFTED)
+        return (size_t)16 * (index - LFB_SHIFTED + 1);
     return (index % 2 == 0 ? (size_t)16 : (size_t)24) << index / 2;
 }
 

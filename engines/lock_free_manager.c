@@ -11,6 +11,8 @@
  * blocks that other threads freed between prepare and fork, and those in the buffers of threads it does not have.
  */
 #include "lock_free_bins.h"
+#include "backend.h"
+#include "manager.h"
 
 #define CALM_PASSES 16u /* refreshes without a miss before a bin shrinks by an eighth */
 #define POP_BATCH   64u
@@ -23,7 +25,7 @@ static struct {
 static void bin_tell(struct bin *bin)
 {
     STORE(&bin->filled, bin->filled + 1);
-    engine_wake(&bin->filled, &bin->waiters);
+    manager_answer(&bin->filled, &bin->waiters);
 }
 
 /* The free list's blocks, sorted into what they can serve. */
@@ -88,14 +90,14 @@ static void serve_miss(unsigned index)
     bin_tell(bin);
 }
 
-static uint32_t serve_misses(void)
+static uint64_t serve_misses(void)
 {
-    uint32_t all = 0;
-    uint32_t missed;
+    uint64_t all = 0;
+    uint64_t missed;
     while (UNLIKELY(LOAD(&lfb_missed) != 0) && (missed = __atomic_exchange_n(&lfb_missed, 0, __ATOMIC_SEQ_CST)) != 0) {
         all |= missed;
         for (; missed != 0; missed &= missed - 1)
-            serve_miss((unsigned)__builtin_ctz(missed));
+            serve_miss((unsigned)__builtin_ctzl(missed));
     }
     return all;
 }
@@ -211,10 +213,10 @@ void lfb_manage(void)
     manager_begin();
     for (;;) {
         manager_checkpoint();
-        uint32_t missed = serve_misses();
+        uint64_t missed = serve_misses();
         if (missed != 0) {
             for (; missed != 0; missed &= missed - 1)
-                refill((unsigned)__builtin_ctz(missed));
+                refill((unsigned)__builtin_ctzl(missed));
         } else if (take_wish(&lfb_refresh_wanted)) {
             refill_all();
         } else if (take_wish(&lfb_free_wanted)) {

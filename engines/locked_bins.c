@@ -10,17 +10,23 @@
  * Ours: a bin's size is bounded in bytes, too (bins.h); freed blocks above the largest bin go to the backend at once, since
  * a thousand of those waiting in the array could be gigabytes.
  *
- * Lock order: manager's work < bins by index < array.  The manager calls the backend with no bin or array lock held.
+ * The manager calls the backend with no bin or array lock held.  Nobody holds two of these locks.
+ *
+ * fork: the manager is paused; each lock is taken once, to see everybody out who came before, and then nobody changes what
+ * it protects until the fork is done: requests go around the bins (around.h).
  */
+#include "around.h"
+#include "backend.h"
 #include "bins.h"
-
-#include <pthread.h>
+#include "counts.h"
+#include "manager.h"
+#include "sync.h"
 
 #define ARRAY_ROOM 1024u
 
 struct bin {
-    _Alignas(64) pthread_mutex_t lock;
-    pthread_cond_t filled;
+    _Alignas(64) struct mutex lock;
+    struct condition filled;
     struct block *head, *tail; /* the bin queue: taken at the head, refilled at the tail (first in, first out) */
     uint32_t blocks;           /* in the queue */
     uint32_t size;             /* how many it may hold; never falls */
@@ -30,8 +36,8 @@ struct bin {
 static struct bin bins[POWER_BINS];
 
 static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t emptied;
+    struct mutex lock;
+    struct condition emptied;
     void *addresses[ARRAY_ROOM];
     uint32_t first, count;
 } array;
@@ -51,21 +57,28 @@ static void signal_refresh(uint32_t *which)
     manager_wake();
 }
 
-/* A wait on a condition variable is a cancellation point; malloc and free are none. */
-static void wait_locked(pthread_cond_t *condition, pthread_mutex_t *lock)
-{
-    int cancel;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    pthread_cond_wait(condition, lock);
-    pthread_setcancelstate(cancel, NULL);
-}
-
 static struct block *take_locked(struct bin *bin)
 {
     struct block *block = bin->head;
     if (block != NULL) {
         bin->head = block->next;
         bin->blocks--;
+    }
+    return block;
+}
+
+/* A miss: grow, ask for an immediate refresh, wait for a block.  NULL: there is none to be had. */
+static struct block *wait_for_block_locked(struct bin *bin, size_t bytes)
+{
+    struct block *block = NULL;
+    uint32_t failures = bin->failures;
+    if (bin->size < bin_size_most(bytes))
+        bin->size++;
+    engine_count(&engine_counts.messages);
+    while (block == NULL && bin->failures == failures && !fork_is_under_way()) {
+        signal_refresh(&malloc_refresh_wanted);
+        condition_wait(&bin->filled, &bin->lock, LOOK_MS);
+        block = fork_is_under_way() ? NULL : take_locked(bin);
     }
     return block;
 }
@@ -77,23 +90,30 @@ static void *locked_bins_allocate(size_t size)
         return backend.malloc(size);
     unsigned index = bin_for_request(size);
     struct bin *bin = &bins[index];
+    struct block *block = NULL;
     if (refresh_due(&mallocs, MALLOCS_PER_REFRESH))
         signal_refresh(&malloc_refresh_wanted);
-    pthread_mutex_lock(&bin->lock);
-    struct block *block = take_locked(bin);
-    if (UNLIKELY(block == NULL)) { /* a miss: grow, ask for an immediate refresh, wait for a block */
-        uint32_t failures = bin->failures;
-        if (bin->size < bin_size_most(block_bytes(index)))
-            bin->size++;
-        engine_count(&engine_counts.messages);
-        do {
-            signal_refresh(&malloc_refresh_wanted);
-            wait_locked(&bin->filled, &bin->lock);
-            block = take_locked(bin);
-        } while (block == NULL && bin->failures == failures);
+    mutex_lock(&bin->lock);
+    if (!fork_is_under_way()) {
+        block = take_locked(bin);
+        if (UNLIKELY(block == NULL))
+            block = wait_for_block_locked(bin, block_bytes(index));
     }
-    pthread_mutex_unlock(&bin->lock);
+    mutex_unlock(&bin->lock);
     return block != NULL ? block : backend.malloc(size);
+}
+
+/* False: a fork is under way, and the array as it is. */
+static bool array_add_locked(void *block)
+{
+    while (array.count == ARRAY_ROOM && !fork_is_under_way()) {
+        signal_refresh(&free_refresh_wanted);
+        condition_wait(&array.emptied, &array.lock, LOOK_MS);
+    }
+    if (fork_is_under_way())
+        return false;
+    array.addresses[(array.first + array.count++) % ARRAY_ROOM] = block;
+    return true;
 }
 
 /* thesis figure 6.10 */
@@ -103,14 +123,12 @@ static void locked_bins_release(void *block)
         backend.free(block);
         return;
     }
-    pthread_mutex_lock(&array.lock);
-    while (array.count == ARRAY_ROOM) {
-        signal_refresh(&free_refresh_wanted);
-        wait_locked(&array.emptied, &array.lock);
-    }
-    array.addresses[(array.first + array.count++) % ARRAY_ROOM] = block;
-    bool due = refresh_due(&frees, FREES_PER_REFRESH);
-    pthread_mutex_unlock(&array.lock);
+    mutex_lock(&array.lock);
+    bool added = array_add_locked(block);
+    bool due = added && refresh_due(&frees, FREES_PER_REFRESH);
+    mutex_unlock(&array.lock);
+    if (!added)
+        backend.free(block);
     if (due) {
         engine_count(&engine_counts.handed);
         signal_refresh(&free_refresh_wanted);
@@ -124,10 +142,10 @@ static void refill(unsigned index)
 {
     struct bin *bin = &bins[index];
     struct block *first = NULL, *last = NULL;
-    pthread_mutex_lock(&bin->lock);
+    mutex_lock(&bin->lock);
     uint32_t half = (bin->size + 1) / 2;
     uint32_t missing = bin->blocks < half ? half - bin->blocks : 0;
-    pthread_mutex_unlock(&bin->lock);
+    mutex_unlock(&bin->lock);
     uint32_t made = 0;
     while (made < missing) {
         struct block *block = backend.malloc(block_bytes(index));
@@ -143,7 +161,7 @@ static void refill(unsigned index)
     }
     if (missing == 0)
         return;
-    pthread_mutex_lock(&bin->lock);
+    mutex_lock(&bin->lock);
     if (made > 0) {
         if (bin->head != NULL)
             bin->tail->next = first;
@@ -153,8 +171,8 @@ static void refill(unsigned index)
         bin->blocks += made;
     }
     bin->failures += made < missing;
-    pthread_cond_broadcast(&bin->filled);
-    pthread_mutex_unlock(&bin->lock);
+    condition_broadcast(&bin->filled);
+    mutex_unlock(&bin->lock);
 }
 
 static void empty_array(void)
@@ -162,13 +180,13 @@ static void empty_array(void)
     void *batch[FREES_PER_REFRESH];
     uint32_t count;
     do {
-        pthread_mutex_lock(&array.lock);
+        mutex_lock(&array.lock);
         for (count = 0; count < FREES_PER_REFRESH && array.count > 0; count++, array.count--) {
             batch[count] = array.addresses[array.first];
             array.first = (array.first + 1) % ARRAY_ROOM;
         }
-        pthread_cond_broadcast(&array.emptied);
-        pthread_mutex_unlock(&array.lock);
+        condition_broadcast(&array.emptied);
+        mutex_unlock(&array.lock);
         for (uint32_t i = 0; i < count; i++)
             backend.free(batch[i]);
     } while (count == FREES_PER_REFRESH && LOAD(&malloc_refresh_wanted) == 0);
@@ -204,46 +222,43 @@ static void locked_bins_manage(void)
 
 /* --------------------------------------------------------------------------------------------------------- start, fork */
 
-static void locks_init(void)
+static void nothing(void)
 {
-    for (unsigned i = 0; i < POWER_BINS; i++) {
-        bins[i].lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-        bins[i].filled = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-    }
-    array.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    array.emptied = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+}
+
+static void see_out(struct mutex *lock)
+{
+    mutex_lock(lock);
+    mutex_unlock(lock);
 }
 
 static void locked_bins_fork_prepare(void)
 {
     manager_pause();
     for (unsigned i = 0; i < POWER_BINS; i++)
-        pthread_mutex_lock(&bins[i].lock);
-    pthread_mutex_lock(&array.lock);
+        see_out(&bins[i].lock);
+    see_out(&array.lock);
 }
 
-static void locked_bins_fork_parent(void)
-{
-    pthread_mutex_unlock(&array.lock);
-    for (unsigned i = 0; i < POWER_BINS; i++)
-        pthread_mutex_unlock(&bins[i].lock);
-    manager_resume();
-}
-
-/* Every queue is whole, and so is the array: the child keeps both. */
+/* Every queue is whole, and so is the array: the child keeps both, but not who held and waited. */
 static void locked_bins_fork_child(void)
 {
-    locks_init();
+    for (unsigned i = 0; i < POWER_BINS; i++) {
+        bins[i].lock = (struct mutex){0};
+        bins[i].filled = (struct condition){0};
+    }
+    array.lock = (struct mutex){0};
+    array.emptied = (struct condition){0};
 }
 
 const struct engine engine = {
     .name = "locked_bins",
     .largest = ENGINE_LARGEST,
-    .start = locks_init,
+    .start = nothing,
     .allocate = locked_bins_allocate,
     .release = locked_bins_release,
     .manage = locked_bins_manage,
     .fork_prepare = locked_bins_fork_prepare,
-    .fork_parent = locked_bins_fork_parent,
+    .fork_parent = manager_resume,
     .fork_child = locked_bins_fork_child,
 };

@@ -10,17 +10,21 @@
  *
  * fork: the manager holds `work` whenever it may be in the middle of something.  A forking thread raises `pausing` and takes
  * `work`, so the snapshot holds no half-done work; the manager gives way at its checkpoints (a mutex alone would be unfair:
- * it could take it again at once).  The child has no manager and gets one on its next need.
+ * it could take it again at once).  The child has no manager and gets one on its next need.  Whoever waits for the manager
+ * meanwhile gives up and goes around it (around.h): the forking thread may be waiting for him, in another library's handler.
  *
  * Exit: exit() just ends the manager with the process.  When main leaves by pthread_exit the C library ends the process
  * with the last thread, and the manager would be a thread for ever: so it wakes once a second, and if main is gone and it
  * is alone, it returns, which ends the process as the last thread of the program would have.
  */
+#include "manager.h"
+#include "around.h"
 #include "engine.h"
+#include "say.h"
+#include "sync.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -28,6 +32,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define STACK_BYTES   ((size_t)512 * 1024)
@@ -38,28 +43,16 @@
 
 /* Read at every call; what is written at every sleep is on a line of its own. */
 _Alignas(64) uint32_t manager_state;
-bool manager_main_gone;
-clockid_t manager_clock;
 unsigned engine_spins;
 
+static bool main_gone;
+static clockid_t manager_clock; /* its cpu time */
+
 static struct {
-    _Alignas(64) pthread_mutex_t work;
+    _Alignas(64) struct mutex work;
     uint32_t pausing;
     uint32_t sleeping;
-} at = {.work = PTHREAD_MUTEX_INITIALIZER};
-
-void engine_futex_wait(uint32_t *word, uint32_t value, long ms)
-{
-    struct timespec limit = {ms / 1000, ms % 1000 * 1000000};
-    engine_count(&engine_counts.sleeps);
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &limit, NULL, 0);
-}
-
-void engine_futex_wake(uint32_t *word)
-{
-    engine_count(&engine_counts.wakes);
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
+} at;
 
 /* One turn of a long spin (SUTLER_ENGINE_SPINS): whoever is waited for may want this very cpu. */
 static void spin(unsigned turn)
@@ -67,7 +60,7 @@ static void spin(unsigned turn)
     if (turn % SPINS_A_YIELD == SPINS_A_YIELD - 1)
         sched_yield();
     else
-        cpu_relax();
+        engine_pause();
 }
 
 void engine_relax(unsigned *turn)
@@ -83,35 +76,31 @@ void engine_relax(unsigned *turn)
     ++*turn;
 }
 
-void engine_wait(uint32_t *word, uint32_t value, uint32_t *waiting)
+bool manager_await(uint32_t *word, uint32_t value, uint32_t *waiting)
 {
-    for (unsigned i = 0; i < engine_spins; i++) {
-        if (LOAD(word) != value)
-            return;
+    for (unsigned i = 0; i < engine_spins && LOAD(word) == value; i++)
         spin(i);
-    }
-    int saved = errno;
-    while (LOAD(word) == value) {
+    while (LOAD(word) == value && !fork_is_under_way()) {
         STORE_RELAXED(waiting, 1);
-        FENCE(); /* partner: engine_wake.  The waker sees `waiting`, or the futex sees the new value. */
-        engine_futex_wait(word, value, IDLE_CHECK_MS);
+        FENCE(); /* partner: manager_answer.  It sees `waiting`, or the futex sees the new value. */
+        futex_wait(word, value, LOOK_MS);
     }
     STORE_RELAXED(waiting, 0);
-    errno = saved;
+    return LOAD(word) != value;
 }
 
-void engine_wake(uint32_t *word, const uint32_t *waiting)
+void manager_answer(uint32_t *word, const uint32_t *waiting)
 {
     FENCE();
     if (LOAD_RELAXED(waiting) != 0)
-        engine_futex_wake(word);
+        futex_wake(word, INT_MAX);
 }
 
 /* The number of threads is the link count of the task folder, less two; the ended main thread still counts. */
 bool manager_is_alone(void)
 {
     struct stat status;
-    if (!LOAD(&manager_main_gone) || stat("/proc/self/task", &status) != 0)
+    if (!LOAD(&main_gone) || stat("/proc/self/task", &status) != 0)
         return false;
     return status.st_nlink - 2 <= 2;
 }
@@ -133,7 +122,7 @@ static unsigned spins_of(long ns)
     struct timespec begin, end;
     clock_gettime(CLOCK_MONOTONIC, &begin);
     for (int i = 0; i < TRIAL; i++)
-        cpu_relax();
+        engine_pause();
     clock_gettime(CLOCK_MONOTONIC, &end);
     long trial_ns = (end.tv_sec - begin.tv_sec) * 1000000000 + end.tv_nsec - begin.tv_nsec;
     unsigned spins = (unsigned)(ns * TRIAL / (trial_ns > 0 ? trial_ns : 1)) + 1;
@@ -173,12 +162,12 @@ bool manager_start(void)
 
 void manager_begin(void)
 {
-    pthread_mutex_lock(&at.work);
+    mutex_lock(&at.work);
 }
 
 void manager_end(void)
 {
-    pthread_mutex_unlock(&at.work);
+    mutex_unlock(&at.work);
 }
 
 void manager_checkpoint(void)
@@ -188,7 +177,7 @@ void manager_checkpoint(void)
         return;
     manager_end();
     while ((asked = LOAD(&at.pausing)) != 0)
-        engine_futex_wait(&at.pausing, asked, IDLE_CHECK_MS);
+        futex_wait(&at.pausing, asked, IDLE_CHECK_MS);
     manager_begin();
 }
 
@@ -204,7 +193,7 @@ bool manager_sleep(bool (*wanted)(void))
     FENCE(); /* partner: manager_wake */
     if (!wanted()) {
         manager_end();
-        engine_futex_wait(&at.sleeping, 1, IDLE_CHECK_MS);
+        futex_wait(&at.sleeping, 1, IDLE_CHECK_MS);
         manager_begin();
     }
     STORE_RELAXED(&at.sleeping, 0);
@@ -216,31 +205,44 @@ void manager_wake(void)
 {
     FENCE(); /* partner: manager_sleep */
     if (LOAD_RELAXED(&at.sleeping) != 0) {
-        int saved = errno;
         STORE_RELAXED(&at.sleeping, 0);
-        engine_futex_wake(&at.sleeping);
-        errno = saved;
+        futex_wake(&at.sleeping, 1);
     }
 }
 
 void manager_pause(void)
 {
     __atomic_fetch_add(&at.pausing, 1, __ATOMIC_ACQ_REL);
-    pthread_mutex_lock(&at.work);
+    mutex_lock(&at.work);
 }
 
 void manager_resume(void)
 {
-    pthread_mutex_unlock(&at.work);
+    mutex_unlock(&at.work);
     __atomic_fetch_sub(&at.pausing, 1, __ATOMIC_ACQ_REL);
-    engine_futex_wake(&at.pausing);
+    futex_wake(&at.pausing, INT_MAX);
 }
 
 /* In a forked child. */
 void manager_forget(void)
 {
-    at.work = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    at.work = (struct mutex){0};
     at.pausing = 0;
     at.sleeping = 0;
+    STORE(&main_gone, false);
     STORE(&manager_state, MANAGER_ABSENT);
+}
+
+void manager_main_ends(void)
+{
+    STORE(&main_gone, true);
+}
+
+/* The papers do not tell of it: it is not free. */
+uint64_t manager_cpu_us(void)
+{
+    struct timespec used;
+    if (LOAD(&manager_state) != MANAGER_RUNNING || clock_gettime(manager_clock, &used) != 0)
+        return 0;
+    return (uint64_t)used.tv_sec * 1000000 + (uint64_t)used.tv_nsec / 1000;
 }

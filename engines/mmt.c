@@ -16,6 +16,11 @@
  * full, the client takes it without asking, and two buckets a size change sides as the two queues of III-E3 do: while
  * the client empties one, the server fills the other.  Only a client that finds none asks, and waits.
  *
+ * How much is allocated ahead follows the demand (mmt_server.c); SUTLER_MMT_BUCKET=paper has the paper's bucket sizes from
+ * the first request on, and a number has buckets of so many blocks, SUTLER_MMT_QUEUE queues of so many (V-E).
+ * SUTLER_MMT=conservative orders a bucket when half of the one before it is used (figure 5a), SUTLER_MMT=shortcut has a
+ * request that finds no bucket look through the blocks that the thread freed last (V-C).
+ *
  * SUTLER_MMT_DESIGN=1..6 are section V's designs, for its figures 7, 8 and 9: 1 all synchronous, 2 deallocation in bulk,
  * 3 to 5 allocation back on the program's thread (mmt_shared.c), 6 (default) the final one.
  *
@@ -24,67 +29,38 @@
  * client must not look at a block it knows nothing of (usable() of a wild pointer may crash where the server would report
  * it), so all go to the server, and a thread hands its queue over before it asks for something large.
  *
- * Threads: a struct client for each, adopted from an ended thread where possible, with its buckets.  Where the paper has one
- * client, n of them share the bucket size: (400 + 4 x size) / n, at least 8.  A thread that has run its exit handlers goes
- * to the library.
+ * Threads: a struct client for each (mmt_clients.h).  A thread that has run its exit handlers goes to the library.
  *
  * fork: the server pauses between two steps; the forking thread's client is whole and stays its child's.  The clients of
  * the threads that the child does not have are lost to it with what is in their buckets: they were being changed while the
- * snapshot was made.
+ * snapshot was made.  A thread that waits for the server while a fork pauses it goes to the library instead (around.h); it
+ * leaves its request where it is, and takes the reply back before it makes the next one.
  */
-#include "mmt.h"
+#include "around.h"
+#include "backend.h"
 #include "checks.h"
+#include "counts.h"
+#include "engine.h"
+#include "manager.h"
+#include "mmt_clients.h"
+#include "mmt_server.h"
+#include "mmt_shared.h"
+#include "say.h"
 
-#include <sys/mman.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHORTCUT_LOOKS 32u  /* blocks */
+#define SHORTCUT_WASTE 16u  /* bytes; what a library rounds up to */
 
 static const struct mmt_design designs[] = {
     [1] = {.queues = 1},
     [2] = {.bulk_free = true, .queues = 1},
-    [3] = {.allocate_at_client = true, .queues = 1, .pthread = true},
+    [3] = {.allocate_at_client = true, .queues = 1, .sleeping = true},
     [4] = {.allocate_at_client = true, .queues = 1},
     [5] = {.allocate_at_client = true, .bulk_free = true, .queues = 1},
     [6] = {.bulk_free = true, .preallocate = true, .queues = 2},
 };
-
-struct mmt_design mmt_design;
-struct client *mmt_clients;
-uint32_t mmt_client_count;
-
-static struct client *clients_at_fork;
-
-static __thread struct client *my_client __attribute__((tls_model("initial-exec")));
-static __thread bool client_ended __attribute__((tls_model("initial-exec")));
-
-static void client_owns(struct client *client)
-{
-    my_client = client;
-    engine_thread_own(client);
-}
-
-static __attribute__((noinline)) struct client *client_get_slow(void)
-{
-    if (client_ended)
-        return NULL;
-    for (struct client *client = LOAD(&mmt_clients); client != NULL; client = client->next) {
-        uint32_t retired = CLIENT_RETIRED;
-        if (LOAD(&client->owner) == CLIENT_RETIRED &&
-            __atomic_compare_exchange_n(&client->owner, &retired, CLIENT_OWNED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-            client_owns(client);
-            return client;
-        }
-    }
-    struct client *client =
-        mmap(NULL, sizeof *client, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (client == MAP_FAILED)
-        return NULL;
-    client->owner = CLIENT_OWNED;
-    client->next = LOAD(&mmt_clients);
-    while (!__atomic_compare_exchange_n(&mmt_clients, &client->next, client, true, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-        ;
-    __atomic_fetch_add(&mmt_client_count, 1, __ATOMIC_RELAXED);
-    client_owns(client);
-    return client;
-}
 
 /* NULL: no server, no memory, or a thread near its end; the library serves it. */
 static inline struct client *client_get(void)
@@ -96,46 +72,101 @@ static inline struct client *client_get(void)
 
 /* ----------------------------------------------------------------------------------------------------------- allocation */
 
+static void *past_the_server(size_t size, void *freed)
+{
+    if (freed == NULL)
+        return library_malloc(size);
+    library_free(freed);
+    return NULL;
+}
+
+/* False: the reply to a request that was deserted is not here yet, and a fork is under way again. */
+static bool take_back(struct client *client)
+{
+    uint32_t served = LOAD(&client->served);
+    if (served != client->wakeup && !manager_await(&client->served, served, &client->waiting))
+        return false;
+    client->deserted = false;
+    if (client->freed == NULL)
+        library_free(client->reply);
+    return true;
+}
+
 /* III-B, III-F: place the request, count up, wait until it is counted as served. */
 static __attribute__((noinline)) void *request(struct client *client, size_t size, void *freed)
 {
+    if (UNLIKELY(client->deserted) && !take_back(client))
+        return past_the_server(size, freed);
     uint32_t served = LOAD_RELAXED(&client->served);
     client->size = size;
     client->freed = freed;
     STORE(&client->wakeup, client->wakeup + 1);
     manager_wake();
-    engine_wait(&client->served, served, &client->waiting);
-    return client->reply;
+    if (LIKELY(manager_await(&client->served, served, &client->waiting)))
+        return client->reply;
+    client->deserted = true;
+    return freed == NULL ? library_malloc(size) : NULL; /* what is to be freed the server has */
 }
 
-/* III-D2, the bucket in use is empty.  Taking the next one orders the one after it ("aggressive", figure 5b), which goes
- * where the empty one was. */
-static __attribute__((noinline)) void *change_bucket(struct client *client, size_t size)
+static void order(struct client *client, size_t size)
 {
-    uint32_t taken = client->taken[size];
-    if (LOAD(&client->given[size]) == taken) {
-        client->bucket[size] = NULL;
-        return request(client, size, NULL);
-    }
-    struct bucket *bucket = client->buckets[size][taken % 2];
-    client->bucket[size] = bucket;
-    client->taken[size] = taken + 1;
     client->orders[client->ordered % MMT_ORDERS] = (uint16_t)size;
     STORE(&client->ordered, client->ordered + 1);
     manager_wake();
+}
+
+/* V-C: of the blocks freed last one that serves this size and is not much larger; NULL: none. */
+static void *short_circuit(struct client *client, size_t size)
+{
+    void **queue = client->queues[client->handed % mmt_design.queues];
+    for (uint32_t i = client->fill; i > 0 && client->fill - i < SHORTCUT_LOOKS; i--) {
+        void *block = queue[i - 1];
+        size_t usable = backend.usable(block);
+        if (usable >= size && usable - size < SHORTCUT_WASTE) {
+            queue[i - 1] = queue[--client->fill];
+            return block;
+        }
+    }
+    return NULL;
+}
+
+/* III-D2, the bucket in use is empty, or (conservative) half of it is used.  Taking the next one orders the one after it
+ * ("aggressive", figure 5b), which goes where the empty one was. */
+static __attribute__((noinline)) void *change_bucket(struct client *client, size_t size)
+{
+    struct bucket *bucket = client->bucket[size];
+    if (bucket != NULL && bucket->end < bucket->count) {
+        bucket->end = bucket->count;
+        order(client, size);
+        return bucket->blocks[bucket->next++];
+    }
+    client->bucket[size] = NULL;
+    uint32_t taken = client->taken[size];
+    if (LOAD(&client->given[size]) == taken) {
+        void *block = mmt_options.shortcut ? short_circuit(client, size) : NULL;
+        return block != NULL ? block : request(client, size, NULL);
+    }
+    bucket = client->buckets[size][taken % 2];
+    client->bucket[size] = bucket;
+    client->taken[size] = taken + 1;
+    bucket->end = bucket->count;
+    if (mmt_options.conservative && bucket->count - bucket->next > 1)
+        bucket->end = bucket->next + (bucket->count - bucket->next) / 2;
+    else
+        order(client, size);
     return bucket->blocks[bucket->next++];
 }
 
 static void *mmt_allocate(size_t size)
 {
     if (mmt_design.allocate_at_client)
-        return shared_allocate(size);
+        return library_malloc(size);
     struct client *client = client_get();
     if (UNLIKELY(client == NULL))
         return backend.malloc(size);
     if (size <= MMT_SMALL) {
         struct bucket *bucket = client->bucket[size];
-        if (LIKELY(bucket != NULL && bucket->next < bucket->count))
+        if (LIKELY(bucket != NULL && bucket->next < bucket->end))
             return bucket->blocks[bucket->next++];
         if (mmt_design.preallocate)
             return change_bucket(client, size);
@@ -154,20 +185,26 @@ static void hand_over(struct client *client)
     manager_wake();
 }
 
-/* "In the rare occasion in which both queues fill up, the main thread waits until the queue it waits for becomes free." */
-static __attribute__((noinline)) void wait_for_queue(struct client *client)
+/* "In the rare occasion in which both queues fill up, the main thread waits until the queue it waits for becomes free."
+ * False: it is not free, and a fork is under way. */
+static __attribute__((noinline)) bool wait_for_queue(struct client *client)
 {
     uint32_t drained;
-    while (client->handed - (drained = LOAD(&client->drained)) >= mmt_design.queues)
-        engine_wait(&client->drained, drained, &client->waiting);
+    while (client->handed - (drained = LOAD(&client->drained)) >= mmt_design.queues) {
+        if (!manager_await(&client->drained, drained, &client->waiting))
+            return false;
+    }
+    return true;
 }
 
 static void enqueue(struct client *client, void *block)
 {
-    if (client->fill == 0)
-        wait_for_queue(client);
+    if (client->fill == 0 && !wait_for_queue(client)) {
+        library_free(block);
+        return;
+    }
     client->queues[client->handed % mmt_design.queues][client->fill++] = block;
-    if (client->fill == MMT_QUEUE)
+    if (client->fill == mmt_options.queue)
         hand_over(client);
 }
 
@@ -198,15 +235,54 @@ static void mmt_large(void)
 
 /* ------------------------------------------------------------------------------------------------- start, threads, fork */
 
+/* The option's number, if it is one from `least` to `most`. */
+static bool read_number(const char *name, uint32_t least, uint32_t most, uint32_t *number)
+{
+    const char *value = engine_option(name);
+    if (value == NULL)
+        return false;
+    char *end;
+    unsigned long read = strtoul(value, &end, 10);
+    if (*end == '\0' && read >= least && read <= most)
+        *number = (uint32_t)read;
+    else
+        engine_say("%s: unknown value '%s' (%u to %u); ignored", name, value, least, most);
+    return true;
+}
+
+static void read_bucket(void)
+{
+    const char *value = engine_option("SUTLER_MMT_BUCKET");
+    if (value != NULL && strcmp(value, "paper") == 0)
+        mmt_options.bucket = MMT_BUCKET_PAPER;
+    else
+        read_number("SUTLER_MMT_BUCKET", 2, 10000, &mmt_options.bucket);
+}
+
+static void read_words(void)
+{
+    char names[64] = "", *rest = names;
+    const char *value = engine_option("SUTLER_MMT");
+    if (value != NULL)
+        strncat(names, value, sizeof names - 1);
+    for (char *name; (name = strsep(&rest, ",")) != NULL;) {
+        if (strcmp(name, "conservative") == 0)
+            mmt_options.conservative = true;
+        else if (strcmp(name, "shortcut") == 0)
+            mmt_options.shortcut = !checks_offloaded; /* those must see each block freed */
+        else if (name[0] != '\0')
+            engine_say("SUTLER_MMT: unknown value '%s' (conservative or shortcut); ignored", name);
+    }
+}
+
 static void mmt_start(void)
 {
-    const char *value = engine_option("SUTLER_MMT_DESIGN");
-    unsigned number = 6;
-    if (value != NULL && value[0] >= '1' && value[0] <= '6' && value[1] == '\0')
-        number = (unsigned)(value[0] - '0');
-    else if (value != NULL)
-        engine_say("SUTLER_MMT_DESIGN: unknown value '%s' (1 to 6); ignored", value);
+    uint32_t number = 6;
+    read_number("SUTLER_MMT_DESIGN", 1, 6, &number);
     mmt_design = designs[number];
+    read_bucket();
+    read_number("SUTLER_MMT_QUEUE", 1, MMT_QUEUE_MOST, &mmt_options.queue);
+    read_words();
     shared_start();
 }
 
@@ -215,51 +291,34 @@ static void mmt_thread_exit(void *mine)
     struct client *client = mine;
     if (client->fill > 0)
         hand_over(client);
-    client_ended = true;
-    my_client = NULL;
-    STORE(&client->owner, CLIENT_RETIRED);
+    client_retire(client);
+    manager_wake(); /* it may want the buckets back */
 }
 
-static void mmt_manage_design(void)
+static void mmt_manage(void)
 {
     if (mmt_design.allocate_at_client && !mmt_design.bulk_free)
         shared_manage();
     else
-        mmt_manage();
+        mmt_serve();
 }
 
-/* Retired clients are held, or one of them could be adopted and change while the snapshot is made. */
 static void mmt_fork_prepare(void)
 {
     manager_pause();
-    clients_at_fork = LOAD(&mmt_clients);
-    for (struct client *client = clients_at_fork; client != NULL; client = client->next) {
-        uint32_t retired = CLIENT_RETIRED;
-        __atomic_compare_exchange_n(&client->owner, &retired, CLIENT_HELD, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-    }
+    clients_fork_prepare();
     shared_fork_prepare();
 }
 
 static void mmt_fork_parent(void)
 {
-    shared_fork_parent();
-    for (struct client *client = clients_at_fork; client != NULL; client = client->next) {
-        if (LOAD(&client->owner) == CLIENT_HELD)
-            STORE(&client->owner, CLIENT_RETIRED);
-    }
+    clients_fork_parent();
     manager_resume();
 }
 
-/* From the list's head as prepare saw it: a client added since may be half there. */
 static void mmt_fork_child(void)
 {
-    mmt_clients = clients_at_fork;
-    mmt_client_count = 0;
-    for (struct client *client = mmt_clients; client != NULL; client = client->next) {
-        if (client != my_client)
-            client->owner = client->owner == CLIENT_HELD ? CLIENT_RETIRED : CLIENT_LOST;
-        mmt_client_count += client->owner != CLIENT_LOST;
-    }
+    clients_fork_child();
     shared_fork_child();
 }
 
@@ -269,6 +328,8 @@ static void mmt_counts(struct engine_counts *counts)
     for (const struct client *client = LOAD(&mmt_clients); client != NULL; client = client->next) {
         counts->messages += LOAD_RELAXED(&client->wakeup);
         counts->handed += LOAD_RELAXED(&client->handed);
+        counts->buckets += LOAD_RELAXED(&client->ordered);
+        counts->attended += LOAD_RELAXED(&client->attended);
     }
 }
 
@@ -279,7 +340,7 @@ const struct engine engine = {
     .allocate = mmt_allocate,
     .release = mmt_release,
     .large = mmt_large,
-    .manage = mmt_manage_design,
+    .manage = mmt_manage,
     .thread_exit = mmt_thread_exit,
     .counts = mmt_counts,
     .fork_prepare = mmt_fork_prepare,

@@ -8,11 +8,34 @@
  *
  * Aggressive preallocation (III-C, III-D2): a size's first request starts its bucket, a bucket's taking the next one at once.
  * A full bucket is given without being asked for (mmt.c); a request that comes while one is being filled gets what is there.
+ *
+ * How many blocks: the paper has 400 + 4 x size of every size (III-D2) and calls the memory negligible (V-F).  It is not
+ * where a program uses many sizes, a few blocks each: two buckets of every size are half a gigabyte.  So a size's first bucket has one
+ * block, and each further one is twice as large, up to the paper's size, as long as all of a client's buckets stay within
+ * its share: a constant and a part of what the program holds.  Beyond that another size's next bucket is halved for it, so
+ * the sizes in use take from those that were.
+ *
+ * Clients whose thread has ended are not looked at, once they are drained, and hold nothing: their buckets go back to the
+ * library, but for a few that stay as they are for the next threads.
  */
-#include "mmt.h"
+#include "mmt_server.h"
+#include "backend.h"
+#include "manager.h"
+#include "mmt_clients.h"
+#include "mmt_shared.h"
 
 #define STEP   16u
 #define ENOUGH 64u /* blocks: by then a message costs little */
+
+#define OWN_BYTES    ((uint64_t)64 << 10)  /* a client's share: this, */
+#define COMMON_BYTES ((uint64_t)128 << 10) /* and, divided among all, this */
+#define HELD_PART    5u                    /* and a fifth of what the program (and its buckets) hold */
+#define KEPT_WARM    2u                    /* clients of ended threads that keep their buckets */
+
+static struct client *attended; /* the clients that the server looks at */
+static uint32_t arrivals_seen;
+
+static uint64_t blocks_allocated, bytes_allocated, blocks_freed;
 
 static bool request_waits(const struct client *client)
 {
@@ -30,15 +53,76 @@ static bool is_filling(const struct client *client, size_t size)
     return (client->fill_bits[size / 64] >> size % 64 & 1) != 0;
 }
 
-/* Bucket number `given` goes where number `given - 2` was, which the client is done with when it has taken all others. */
+static void *take(size_t size)
+{
+    blocks_allocated++;
+    bytes_allocated += size;
+    return backend.malloc(size);
+}
+
+/* Of all buckets of a client.  What the program holds is reckoned from the blocks that it has not freed and their mean size:
+ * the size of a freed one is not known where checks are offloaded. */
+static uint64_t share_bytes(void)
+{
+    uint32_t clients = LOAD_RELAXED(&mmt_owned);
+    if (blocks_freed > blocks_allocated) /* others than ours are freed here, too */
+        blocks_freed = blocks_allocated;
+    uint64_t held = blocks_allocated - blocks_freed;
+    uint64_t held_bytes = held > 0 ? held * (bytes_allocated / blocks_allocated) : 0;
+    return OWN_BYTES + (COMMON_BYTES + held_bytes / HELD_PART) / (clients > 0 ? clients : 1);
+}
+
+static void set_target(struct client *client, size_t size, uint32_t target)
+{
+    client->reserved_bytes += 2 * size * ((uint64_t)target - client->target[size]);
+    client->target[size] = (uint16_t)target;
+}
+
+/* Halves the next size's buckets, in turn. */
+static void make_one_smaller(struct client *client)
+{
+    for (uint32_t i = 0; i <= MMT_SMALL; i++) {
+        client->oldest = client->oldest < MMT_SMALL ? client->oldest + 1 : 0;
+        if (client->target[client->oldest] > 1) {
+            set_target(client, client->oldest, client->target[client->oldest] / 2);
+            return;
+        }
+    }
+}
+
+/* How many blocks the next bucket of this size is to have. */
+static uint32_t plan(struct client *client, size_t size)
+{
+    uint32_t most = 400 + 4 * (uint32_t)size, target = client->target[size];
+    if (mmt_options.bucket == MMT_BUCKET_PAPER)
+        return most;
+    if (mmt_options.bucket > MMT_BUCKET_PAPER)
+        return mmt_options.bucket;
+    uint32_t more = target == 0 ? 1 : 2 * target < most ? 2 * target : most;
+    if (target > 0 && client->reserved_bytes + 2 * size * (uint64_t)(more - target) > share_bytes())
+        make_one_smaller(client);
+    else
+        set_target(client, size, more);
+    return client->target[size];
+}
+
+/* Bucket number `given` goes where number `given - 2` was, which the client is done with when it has taken all others.  One
+ * for which there is no memory is not filled: the next request tries again. */
 static void want_filled(struct client *client, size_t size)
 {
     uint64_t bit = (uint64_t)1 << size % 64;
     uint32_t given = client->given[size];
     if (is_filling(client, size) || LOAD(&client->taken[size]) != given)
         return;
-    if (client->buckets[size][given % 2] != NULL)
-        client->buckets[size][given % 2]->count = 0;
+    struct bucket **place = &client->buckets[size][given % 2], *bucket = *place;
+    uint32_t room = plan(client, size);
+    if (bucket == NULL || bucket->room < room || bucket->room > 2 * room) {
+        backend.free(bucket);
+        *place = bucket = backend.malloc(sizeof *bucket + room * sizeof bucket->blocks[0]);
+        if (bucket == NULL)
+            return;
+    }
+    *bucket = (struct bucket){.room = room};
     client->fill_bits[size / 64] |= bit;
     client->filling++;
 }
@@ -62,13 +146,13 @@ static void give(struct client *client, size_t size, uint32_t from)
 static bool serve_small(struct client *client, size_t size)
 {
     if (!is_filling(client, size)) {
-        client->reply = backend.malloc(size);
+        client->reply = take(size);
         if (client->reply != NULL)
             want_filled(client, size);
         return true;
     }
     struct bucket *bucket = client->buckets[size][client->given[size] % 2];
-    if (bucket == NULL || bucket->count < ENOUGH || LOAD_RELAXED(&client->waiting) != 0)
+    if (bucket->count < ENOUGH || LOAD_RELAXED(&client->waiting) != 0)
         return false; /* comes back when it is full, or there is no memory */
     client->reply = bucket->blocks[0];
     give(client, size, 1);
@@ -78,13 +162,13 @@ static bool serve_small(struct client *client, size_t size)
 static bool serve(struct client *client)
 {
     if (client->freed != NULL)
-        library_free(client->freed);
+        library_free(client->freed), blocks_freed++;
     else if (!mmt_design.preallocate || client->size > MMT_SMALL)
-        client->reply = backend.malloc(client->size);
+        client->reply = take(client->size);
     else if (!serve_small(client, client->size))
         return false;
     STORE(&client->served, client->served + 1);
-    engine_wake(&client->served, &client->waiting);
+    manager_answer(&client->served, &client->waiting);
     return true;
 }
 
@@ -98,8 +182,8 @@ static void see_orders(struct client *client)
 static bool serve_requests(void)
 {
     bool any = false;
-    for (struct client *client = LOAD(&mmt_clients); client != NULL; client = client->next) {
-        if (request_waits(client) && !is_lost(client))
+    for (struct client *client = attended; client != NULL; client = client->attended_next) {
+        if (request_waits(client))
             any |= serve(client);
     }
     return any;
@@ -108,25 +192,18 @@ static bool serve_requests(void)
 /* Up to `step` blocks into the next bucket of this size; how many it took. */
 static uint32_t fill(struct client *client, size_t size, uint32_t step)
 {
-    uint32_t share = LOAD_RELAXED(&mmt_client_count);
-    uint32_t room = mmt_bucket_size(size), made = 0;
-    struct bucket **place = &client->buckets[size][client->given[size] % 2], *bucket = *place;
-    if (bucket == NULL) {
-        *place = bucket = backend.malloc(sizeof *bucket + room * sizeof bucket->blocks[0]);
-        if (bucket != NULL)
-            bucket->count = 0;
-    }
-    room = room / share > 8 ? room / share : 8;
-    while (bucket != NULL && bucket->count < room && made < step) {
-        void *block = backend.malloc(size);
+    struct bucket *bucket = client->buckets[size][client->given[size] % 2];
+    uint32_t made = 0;
+    while (bucket->count < bucket->room && made < step) {
+        void *block = take(size);
         if (block == NULL)
             break;
         bucket->blocks[bucket->count++] = block;
         made++;
     }
-    if (made == step && bucket->count < room)
+    if (made == step && bucket->count < bucket->room)
         return made;
-    if (bucket != NULL && bucket->count > 0)
+    if (bucket->count > 0)
         give(client, size, 0);
     else
         filled(client, size); /* no memory: the next request tries again */
@@ -151,13 +228,13 @@ static void drain_step(struct client *client)
     uint32_t queue = client->drained % mmt_design.queues;
     uint32_t end = client->queued[queue];
     for (uint32_t step = STEP; step > 0 && client->drained_to < end; step--) {
-        void *block = client->queues[queue][client->drained_to++];
-        library_free(block);
+        library_free(client->queues[queue][client->drained_to++]);
+        blocks_freed++;
     }
     if (client->drained_to == end) {
         client->drained_to = 0;
         STORE(&client->drained, client->drained + 1);
-        engine_wake(&client->drained, &client->waiting);
+        manager_answer(&client->drained, &client->waiting);
     }
 }
 
@@ -175,9 +252,7 @@ static bool order_waits(const struct client *client)
 static bool work_ahead(void)
 {
     bool any = false;
-    for (struct client *client = LOAD(&mmt_clients); client != NULL; client = client->next) {
-        if (is_lost(client))
-            continue;
+    for (struct client *client = attended; client != NULL; client = client->attended_next) {
         see_orders(client);
         if (client->filling > 0) {
             fill_step(client);
@@ -193,22 +268,104 @@ static bool work_ahead(void)
     return any;
 }
 
-static bool anything_wanted(void)
+/* ----------------------------------------------------------------------------------------------- clients come and go */
+
+/* Attends to all that may have work, if there may be new ones. */
+static void attend(void)
 {
-    for (const struct client *client = LOAD(&mmt_clients); client != NULL; client = client->next) {
-        if (!is_lost(client) && (request_waits(client) || queue_waits(client) || order_waits(client)))
+    uint32_t arrivals = LOAD(&mmt_arrivals);
+    if (LIKELY(arrivals == arrivals_seen))
+        return;
+    arrivals_seen = arrivals;
+    attended = NULL;
+    for (struct client *client = LOAD(&mmt_clients); client != NULL; client = client->next) {
+        bool wanted = !is_lost(client) && (client->attended || LOAD(&client->owner) != CLIENT_RETIRED);
+        STORE_RELAXED(&client->attended, wanted);
+        if (!wanted)
+            continue;
+        client->attended_next = attended;
+        attended = client;
+    }
+}
+
+static bool anything_waits(const struct client *client)
+{
+    return request_waits(client) || queue_waits(client) || order_waits(client);
+}
+
+static void empty(struct bucket *bucket)
+{
+    for (uint32_t i = bucket->next; i < bucket->count; i++, blocks_freed++)
+        library_free(bucket->blocks[i]);
+    bucket->next = bucket->end = bucket->count = 0;
+}
+
+/* Of a client that nobody owns, all of one size: the bucket in use, the one given and the one being filled. */
+static void take_back(struct client *client, size_t size)
+{
+    if (is_filling(client, size))
+        filled(client, size);
+    client->bucket[size] = NULL;
+    client->taken[size] = client->given[size];
+    for (int i = 0; i < 2; i++) {
+        if (client->buckets[size][i] != NULL)
+            empty(client->buckets[size][i]);
+        backend.free(client->buckets[size][i]);
+        client->buckets[size][i] = NULL;
+    }
+    set_target(client, size, 0);
+}
+
+/* True: the client is not attended to any more. */
+static bool dismiss(struct client *client)
+{
+    uint32_t retired = CLIENT_RETIRED;
+    if (!__atomic_compare_exchange_n(&client->owner, &retired, CLIENT_HELD, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return false;
+    bool idle = !anything_waits(client);
+    for (size_t size = 0; idle && size <= MMT_SMALL; size++)
+        take_back(client, size);
+    if (idle)
+        STORE_RELAXED(&client->attended, false);
+    STORE(&client->owner, CLIENT_RETIRED);
+    return idle;
+}
+
+/* When there is nothing else to do. */
+static bool dismiss_retired(void)
+{
+    uint32_t warm = 0;
+    for (struct client **place = &attended, *client; (client = *place) != NULL;) {
+        if (LOAD(&client->owner) == CLIENT_RETIRED && ++warm > KEPT_WARM && dismiss(client)) {
+            *place = client->attended_next;
             return true;
+        }
+        place = &client->attended_next;
     }
     return false;
 }
 
-void mmt_manage(void)
+static bool anything_wanted(void)
+{
+    if (LOAD(&mmt_arrivals) != arrivals_seen)
+        return true;
+    uint32_t warm = 0;
+    for (const struct client *client = attended; client != NULL; client = client->attended_next) {
+        warm += LOAD(&client->owner) == CLIENT_RETIRED;
+        if (anything_waits(client))
+            return true;
+    }
+    return warm > KEPT_WARM;
+}
+
+void mmt_serve(void)
 {
     manager_begin();
     do {
         do {
             manager_checkpoint();
-        } while (serve_requests() || work_ahead());
+            attend();
+        } while (serve_requests() || work_ahead() || dismiss_retired());
     } while (manager_sleep(anything_wanted));
     manager_end();
 }

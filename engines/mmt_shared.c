@@ -2,8 +2,8 @@
  *
  * Why: MMT's designs 3, 4 and 5 (section V-B) ask whether the program's thread should allocate by itself and leave only
  * deallocation to the server.  Both then work in the library at the same time, whose free lists take a lock (III-C), and the
- * designs show what that costs: 3 with Pthread primitives, 4 with "minimalist" ones (III-E1: a spinning compare-and-swap lock
- * and semaphore), 5 with 4's and deallocation in bulk.
+ * designs show what that costs: 3 with Pthread primitives (sync.h), 4 with "minimalist" ones (III-E1: a spinning
+ * compare-and-swap lock and semaphore), 5 with 4's and deallocation in bulk.
  *
  * Designs 3 and 4 pass single addresses through one queue of 200 entries, a lock for the queue and two semaphores: items for
  * the server, room for the clients.  The library below has locks of its own today; the paper's lock around it is part of the
@@ -11,16 +11,22 @@
  *
  * The paper's minimalist primitives spin without bound.  These spin briefly, then yield, then sleep for 50 us at a time
  * (engine_relax); the server of design 4 sleeps as all managers do.
+ *
+ * fork: the server is paused, and nobody holds the queue's lock who came before; who comes after goes around the queue
+ * (around.h).  Who holds the library's lock is in the backend, whose own handlers see to that.
  */
-#include "mmt.h"
+#include "mmt_shared.h"
+#include "around.h"
+#include "backend.h"
+#include "counts.h"
+#include "manager.h"
+#include "mmt_clients.h"
+#include "sync.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <semaphore.h>
-#include <time.h>
+#define IDLE_MS 1000
 
-static pthread_mutex_t library_mutex = PTHREAD_MUTEX_INITIALIZER, queue_mutex = PTHREAD_MUTEX_INITIALIZER;
-static sem_t items_pthread, room_pthread;
+static struct mutex library_mutex, queue_mutex;
+static struct semaphore items_sleeping, room_sleeping;
 static uint32_t library_spin, queue_spin;
 static uint32_t items, room;
 
@@ -58,13 +64,6 @@ static bool spin_semaphore_try(uint32_t *semaphore)
     return false;
 }
 
-static void spin_semaphore_wait(uint32_t *semaphore)
-{
-    unsigned turn = 0;
-    while (!spin_semaphore_try(semaphore))
-        engine_relax(&turn);
-}
-
 static void spin_semaphore_post(uint32_t *semaphore)
 {
     __atomic_fetch_add(semaphore, 1, __ATOMIC_RELEASE);
@@ -72,91 +71,103 @@ static void spin_semaphore_post(uint32_t *semaphore)
 
 /* ------------------------------------------------------------------------------------------------ the library, one user */
 
-static void lock(pthread_mutex_t *mutex, uint32_t *spin)
+static void lock(struct mutex *mutex, uint32_t *spin)
 {
-    if (!mmt_design.pthread) {
+    if (mmt_design.sleeping)
+        mutex_lock(mutex);
+    else
         spin_lock(spin);
-    } else if (pthread_mutex_trylock(mutex) != 0) {
-        engine_count(&engine_counts.lock_waits);
-        pthread_mutex_lock(mutex);
-    }
 }
 
-static void unlock(pthread_mutex_t *mutex, uint32_t *spin)
+static void unlock(struct mutex *mutex, uint32_t *spin)
 {
-    if (mmt_design.pthread)
-        pthread_mutex_unlock(mutex);
+    if (mmt_design.sleeping)
+        mutex_unlock(mutex);
     else
         spin_unlock(spin);
 }
 
-void library_lock(void)
+/* The one place where "no engine's lock while calling the backend" does not hold: this lock is about the backend.  A call
+ * that the backend makes itself goes around it, and so does everybody while a fork is under way. */
+static bool library_enter(void)
 {
+    if (!mmt_design.allocate_at_client || fork_is_under_way())
+        return false;
     lock(&library_mutex, &library_spin);
+    engine_bypass++;
+    return true;
 }
 
-void library_unlock(void)
+static void library_leave(bool entered)
 {
+    if (!entered)
+        return;
+    engine_bypass--;
     unlock(&library_mutex, &library_spin);
 }
 
-/* The one place where "no engine's lock while calling the backend" does not hold: this lock is about the backend.  A call
- * that the backend makes itself goes around it. */
 void library_free(void *block)
 {
-    if (!mmt_design.allocate_at_client) {
-        backend.free(block);
-        return;
-    }
-    library_lock();
-    engine_bypass++;
+    bool entered = library_enter();
     backend.free(block);
-    engine_bypass--;
-    library_unlock();
+    library_leave(entered);
 }
 
-void *shared_allocate(size_t size)
+void *library_malloc(size_t size)
 {
-    library_lock();
-    engine_bypass++;
+    bool entered = library_enter();
     void *block = backend.malloc(size);
-    engine_bypass--;
-    library_unlock();
+    library_leave(entered);
     return block;
 }
 
 /* ---------------------------------------------------------------------------------- designs 3 and 4: one at a time */
 
-static void wait_for_room(void)
+/* False: a fork is under way, the server may be paused. */
+static bool wait_for_room(void)
 {
-    if (!mmt_design.pthread) {
-        spin_semaphore_wait(&room);
-        return;
+    unsigned turn = 0;
+    bool got = false;
+    while (!got && !fork_is_under_way()) {
+        got = mmt_design.sleeping ? semaphore_wait(&room_sleeping, LOOK_MS) : spin_semaphore_try(&room);
+        if (!got && !mmt_design.sleeping)
+            engine_relax(&turn);
     }
-    int cancel; /* sem_wait is a cancellation point, free is none */
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    while (sem_wait(&room_pthread) != 0)
-        ;
-    pthread_setcancelstate(cancel, NULL);
+    return got;
+}
+
+static void post(struct semaphore *sleeping, uint32_t *spinning)
+{
+    if (mmt_design.sleeping)
+        semaphore_post(sleeping);
+    else
+        spin_semaphore_post(spinning);
+}
+
+static bool queue_add(void *block)
+{
+    if (!wait_for_room())
+        return false;
+    lock(&queue_mutex, &queue_spin);
+    bool closed = fork_is_under_way();
+    if (!closed)
+        queue.entries[(queue.first + queue.count++) % MMT_QUEUE] = block;
+    unlock(&queue_mutex, &queue_spin);
+    if (closed)
+        post(&room_sleeping, &room);
+    return !closed;
 }
 
 void shared_release(void *block)
 {
-    if (!manager_ready()) {
+    if (!manager_ready() || !queue_add(block)) {
         library_free(block);
         return;
     }
     engine_count(&engine_counts.handed);
-    wait_for_room();
-    lock(&queue_mutex, &queue_spin);
-    queue.entries[(queue.first + queue.count++) % MMT_QUEUE] = block;
-    unlock(&queue_mutex, &queue_spin);
-    if (mmt_design.pthread) {
-        sem_post(&items_pthread);
-    } else {
-        spin_semaphore_post(&items);
+    post(&items_sleeping, &items);
+    if (!mmt_design.sleeping)
         manager_wake();
-    }
 }
 
 static bool any_items(void)
@@ -167,7 +178,7 @@ static bool any_items(void)
 /* False: nobody is left to serve. */
 static bool wait_for_item(void)
 {
-    if (!mmt_design.pthread) {
+    if (!mmt_design.sleeping) {
         while (!spin_semaphore_try(&items)) {
             if (!manager_sleep(any_items))
                 return false;
@@ -175,11 +186,8 @@ static bool wait_for_item(void)
         return true;
     }
     for (;;) {
-        struct timespec limit;
-        clock_gettime(CLOCK_MONOTONIC, &limit);
-        limit.tv_sec++;
         manager_end();
-        bool there = sem_clockwait(&items_pthread, CLOCK_MONOTONIC, &limit) == 0;
+        bool there = semaphore_wait(&items_sleeping, IDLE_MS);
         manager_begin();
         manager_checkpoint();
         if (there)
@@ -198,10 +206,7 @@ void shared_manage(void)
         queue.first = (queue.first + 1) % MMT_QUEUE;
         queue.count--;
         unlock(&queue_mutex, &queue_spin);
-        if (mmt_design.pthread)
-            sem_post(&room_pthread);
-        else
-            spin_semaphore_post(&room);
+        post(&room_sleeping, &room);
         library_free(block);
         manager_checkpoint();
     }
@@ -215,8 +220,8 @@ static void semaphores_init(void)
 {
     items = queue.count;
     room = MMT_QUEUE - queue.count;
-    sem_init(&items_pthread, 0, items);
-    sem_init(&room_pthread, 0, room);
+    items_sleeping = (struct semaphore){.value = items};
+    room_sleeping = (struct semaphore){.value = room};
 }
 
 void shared_start(void)
@@ -226,23 +231,13 @@ void shared_start(void)
 
 void shared_fork_prepare(void)
 {
-    if (!mmt_design.allocate_at_client)
-        return;
     lock(&queue_mutex, &queue_spin);
-    library_lock();
-}
-
-void shared_fork_parent(void)
-{
-    if (!mmt_design.allocate_at_client)
-        return;
-    library_unlock();
     unlock(&queue_mutex, &queue_spin);
 }
 
 void shared_fork_child(void)
 {
-    library_mutex = queue_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    library_mutex = queue_mutex = (struct mutex){0};
     library_spin = queue_spin = 0;
     semaphores_init();
 }

@@ -6,7 +6,8 @@
  * memory runs out the call is handed to the next definition, which knows how to call the new handler, to throw, and
  * (nothrow) to swallow what the handler throws.
  */
-#include "engine.h"
+#include "base.h"
+#include "say.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -10,16 +10,20 @@
  * The data lock is let go for the system processing, or the program could not return from its wait until that is over and
  * nothing would overlap; `busy` says that the manager is at it.
  *
- * fork: prepare takes the request lock (no message under way), then the data lock, and waits for `busy` to end.
+ * fork: prepare counts up engine_forks and waits, under the request lock, until no message is under way and the manager is
+ * not busy.  Whoever gets the request lock after that goes around (around.h), so the manager stays idle without being held.
  */
+#include "around.h"
+#include "backend.h"
+#include "counts.h"
 #include "engine.h"
+#include "manager.h"
+#include "sync.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <time.h>
-
-enum message_type { MESSAGE_MALLOC, MESSAGE_FREE };
+enum message_type { MESSAGE_MALLOC, MESSAGE_CALLOC, MESSAGE_FREE };
 enum message_state { MESSAGE_NONE, MESSAGE_PLACED, MESSAGE_ANSWERED };
+
+#define WAIT_MS 1000 /* so often a waiter looks around */
 
 /* thesis figure 6.2 */
 static struct {
@@ -30,58 +34,67 @@ static struct {
     enum message_state state;
 } message;
 
-static pthread_mutex_t request_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t data_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t request_ready = PTHREAD_COND_INITIALIZER;
-static pthread_cond_t request_finished = PTHREAD_COND_INITIALIZER;
-static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
+static struct mutex request_lock, data_lock;
+static struct condition request_ready, request_finished, idle;
 static bool busy;
 
-/* thesis figures 6.3 and 6.4.  malloc and free are no cancellation points, but waiting on a condition variable is one. */
+static void *go_around(enum message_type type, size_t size, void *address)
+{
+    if (type == MESSAGE_MALLOC)
+        return backend.malloc(size);
+    if (type == MESSAGE_CALLOC)
+        return backend.calloc(1, size);
+    backend.free(address);
+    return NULL;
+}
+
+/* thesis figures 6.3 and 6.4 */
 static void *pass(enum message_type type, size_t size, void *address)
 {
-    int cancel;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    pthread_mutex_lock(&request_lock);
-    pthread_mutex_lock(&data_lock);
+    if (!manager_ready())
+        return go_around(type, size, address);
+    mutex_lock(&request_lock);
+    if (fork_is_under_way()) {
+        mutex_unlock(&request_lock);
+        return go_around(type, size, address);
+    }
+    mutex_lock(&data_lock);
     message.type = type;
     message.size = size;
     message.address = address;
     message.state = MESSAGE_PLACED;
     engine_count(&engine_counts.messages);
-    pthread_cond_signal(&request_ready);
+    condition_signal(&request_ready);
     while (message.state != MESSAGE_ANSWERED)
-        pthread_cond_wait(&request_finished, &data_lock);
+        condition_wait(&request_finished, &data_lock, WAIT_MS);
     void *result = message.result;
     message.state = MESSAGE_NONE;
-    pthread_mutex_unlock(&data_lock);
-    pthread_mutex_unlock(&request_lock);
-    pthread_setcancelstate(cancel, NULL);
+    mutex_unlock(&data_lock);
+    mutex_unlock(&request_lock);
     return result;
 }
 
 static void *pass_through_allocate(size_t size)
 {
-    return manager_ready() ? pass(MESSAGE_MALLOC, size, NULL) : backend.malloc(size);
+    return pass(MESSAGE_MALLOC, size, NULL);
+}
+
+static void *pass_through_allocate_zeroed(size_t size)
+{
+    return pass(MESSAGE_CALLOC, size, NULL);
 }
 
 static void pass_through_release(void *block)
 {
-    if (manager_ready())
-        pass(MESSAGE_FREE, 0, block);
-    else
-        backend.free(block);
+    pass(MESSAGE_FREE, 0, block);
 }
 
 /* False: nobody is left to serve. */
 static bool wait_for_request_locked(void)
 {
     while (message.state != MESSAGE_PLACED) {
-        struct timespec limit;
-        clock_gettime(CLOCK_MONOTONIC, &limit);
-        limit.tv_sec++;
-        if (pthread_cond_clockwait(&request_ready, &data_lock, CLOCK_MONOTONIC, &limit) == ETIMEDOUT &&
-            message.state != MESSAGE_PLACED && manager_is_alone())
+        condition_wait(&request_ready, &data_lock, WAIT_MS);
+        if (message.state != MESSAGE_PLACED && manager_is_alone())
             return false;
     }
     return true;
@@ -90,65 +103,59 @@ static bool wait_for_request_locked(void)
 /* thesis figure 6.5 */
 static void pass_through_manage(void)
 {
-    pthread_mutex_lock(&data_lock);
+    mutex_lock(&data_lock);
     while (wait_for_request_locked()) {
         void *to_free = NULL;
         /* request processing */
-        if (message.type == MESSAGE_MALLOC)
-            message.result = backend.malloc(message.size);
-        else
+        if (message.type == MESSAGE_FREE)
             to_free = message.address;
+        else
+            message.result = go_around(message.type, message.size, NULL);
         message.state = MESSAGE_ANSWERED;
         busy = to_free != NULL;
-        pthread_cond_signal(&request_finished);
+        condition_signal(&request_finished);
         /* system processing */
         if (to_free != NULL) {
-            pthread_mutex_unlock(&data_lock);
+            mutex_unlock(&data_lock);
             backend.free(to_free);
-            pthread_mutex_lock(&data_lock);
+            mutex_lock(&data_lock);
             busy = false;
-            pthread_cond_broadcast(&idle);
+            condition_broadcast(&idle);
         }
     }
-    pthread_mutex_unlock(&data_lock);
+    mutex_unlock(&data_lock);
 }
 
-static void pass_through_start(void)
+static void nothing(void)
 {
 }
 
 static void pass_through_fork_prepare(void)
 {
-    pthread_mutex_lock(&request_lock);
-    pthread_mutex_lock(&data_lock);
+    mutex_lock(&request_lock);
+    mutex_lock(&data_lock);
     while (busy)
-        pthread_cond_wait(&idle, &data_lock);
+        condition_wait(&idle, &data_lock, WAIT_MS);
+    mutex_unlock(&data_lock);
+    mutex_unlock(&request_lock);
 }
 
-static void pass_through_fork_parent(void)
-{
-    pthread_mutex_unlock(&data_lock);
-    pthread_mutex_unlock(&request_lock);
-}
-
-/* Threads waited on these that the child does not have. */
+/* Threads held and waited on these that the child does not have. */
 static void pass_through_fork_child(void)
 {
-    request_ready = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-    request_finished = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-    idle = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-    data_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    request_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    request_lock = data_lock = (struct mutex){0};
+    request_ready = request_finished = idle = (struct condition){0};
 }
 
 const struct engine engine = {
     .name = "pass_through",
     .largest = PTRDIFF_MAX,
-    .start = pass_through_start,
+    .start = nothing,
     .allocate = pass_through_allocate,
+    .allocate_zeroed = pass_through_allocate_zeroed,
     .release = pass_through_release,
     .manage = pass_through_manage,
     .fork_prepare = pass_through_fork_prepare,
-    .fork_parent = pass_through_fork_parent,
+    .fork_parent = nothing,
     .fork_child = pass_through_fork_child,
 };

@@ -6,7 +6,7 @@
  * checks (checks.c) have not seen it and would take its free for one of a wild pointer.  So they are defined here,
  * over the engine's malloc.  A path longer than PATH_MAX is ENAMETOOLONG, where glibc's realpath may return it.
  */
-#include "engine.h"
+#include "base.h"
 
 #include <dlfcn.h>
 #include <limits.h>

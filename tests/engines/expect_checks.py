@@ -42,6 +42,7 @@ ROWS = {
     "pass_through": INLINE + OFFLOADED,
     "locked_bins": INLINE,
     "lock_free_bins": INLINE,
+    "rcs_cache": INLINE,
 }
 
 

@@ -55,7 +55,7 @@ cli shutdown nosave; wait""",
 }
 SHORT = [name for name in CASES if name != "paper-long"]
 MEASURED = re.compile(
-    r" (seconds|ns_per_op|cpu_seconds|faults|peak_rss_kib|messages|handed|sleeps|wakes|lock_waits|manager_us)=\S+"
+    r" (seconds|ns_per_op|cpu_seconds|faults|peak_rss_kib|messages|handed|sleeps|wakes|lock_waits|buckets|attended|manager_us)=\S+"
 )
 
 

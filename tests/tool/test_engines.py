@@ -15,7 +15,7 @@ from sutler_tool.paths import ToolError
 
 BUILT = ROOT / "build" / "release" / "engines"
 pytestmark = pytest.mark.skipif(not (BUILT / "libsutler_mmt.so").exists(), reason="the engines are not built")
-ALL = ["direct", "lock-free-bins", "locked-bins", "mmt", "pass-through"]
+ALL = ["direct", "lock-free-bins", "locked-bins", "mmt", "pass-through", "rcs-cache"]
 WHO = """
 import ctypes
 names = ctypes.CDLL(None)

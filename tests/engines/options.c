@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What an option of an engine changes, seen from the program; each case fails without its option.
+ */
+#include "engine_counts.h"
+#include "support/proc.h"
+
+#include <malloc.h>
+
+#define BLOCKS 1000
+
+static void *blocks[BLOCKS];
+
+static void allocate_all(size_t size)
+{
+    for (size_t i = 0; i < BLOCKS; i++) {
+        blocks[i] = malloc(size);
+        CHECK(blocks[i] != NULL);
+    }
+}
+
+/* In an order of the generator's. */
+static void free_all(struct rng *rng)
+{
+    for (size_t i = BLOCKS; i > 0; i--) {
+        size_t at = rng_below(rng, i);
+        free(blocks[at]);
+        blocks[at] = blocks[i - 1];
+    }
+}
+
+static void warm(size_t size)
+{
+    struct rng rng = {7};
+    for (int round = 0; round < 20; round++) {
+        allocate_all(size);
+        free_all(&rng);
+    }
+}
+
+/* The block freed last does not come next. */
+static void fifo(void)
+{
+    warm(100);
+    size_t same = 0;
+    for (int i = 0; i < 1000; i++) {
+        void *block = malloc(100);
+        free(block);
+        void *next = malloc(100);
+        same += next == block;
+        free(next);
+    }
+    CHECK_MSG(same < 500, "the block freed last came next %zu of 1000 times", same);
+}
+
+/* A block is at most as large as its bin and what the library rounds up to. */
+static void small(void)
+{
+    warm(150);
+    for (int i = 0; i < 1000; i++) {
+        void *block = malloc(150);
+        CHECK_MSG(malloc_usable_size(block) < 200, "%zu bytes for 150", malloc_usable_size(block));
+        free(block);
+    }
+}
+
+/* MMT, buckets of 100: the next one is ordered at half of one, not at its first block. */
+static void conservative(void)
+{
+    void *first = malloc(100); /* a request, which starts the first bucket */
+    sleep_us(100000);
+    uint64_t before = counted("buckets");
+    for (int i = 0; i < 40; i++)
+        blocks[i] = malloc(100);
+    CHECK(counted("buckets") == before);
+    for (int i = 40; i < 90; i++)
+        blocks[i] = malloc(100);
+    CHECK(counted("buckets") == before + 1);
+    free(first);
+}
+
+/* MMT, buckets of 2: the block freed last can come back at once, without the server. */
+static void shortcut(void)
+{
+    size_t same = 0;
+    for (int i = 0; i < 20000; i++) {
+        void *block = malloc(100);
+        free(block);
+        void *next = malloc(100);
+        same += next == block;
+        free(next);
+    }
+    CHECK_MSG(same > 0, "a block just freed never came back");
+}
+
+/* MMT, queues of 10. */
+static void queue(void)
+{
+    uint64_t before = counted("handed");
+    allocate_all(100);
+    for (int i = 0; i < BLOCKS; i++)
+        free(blocks[i]);
+    CHECK_MSG(counted("handed") - before == BLOCKS / 10, "%lu queues", (unsigned long)(counted("handed") - before));
+}
+
+/* MMT, buckets of 25; some requests find none and get a single block. */
+static void bucket(void)
+{
+    uint64_t before = counted("buckets"), messages = counted("messages");
+    allocate_all(100);
+    uint64_t taken = counted("buckets") - before, requests = counted("messages") - messages;
+    CHECK_MSG(taken * 25 + requests >= BLOCKS - 25 && taken <= BLOCKS / 25, "%lu buckets, %lu requests",
+              (unsigned long)taken, (unsigned long)requests);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } cases[] = {{"fifo", fifo},         {"small", small}, {"conservative", conservative}, {"shortcut", shortcut},
+                 {"queue", queue}, {"bucket", bucket}};
+    engine_begin(100);
+    CHECK(argc == 2);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        if (strcmp(argv[1], cases[i].name) != 0)
+            continue;
+        cases[i].run();
+        return 0;
+    }
+    FAIL("no case %s", argv[1]);
+}
