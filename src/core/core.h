@@ -5,11 +5,18 @@
 #ifndef SUTLER_CORE_CORE_H
 #define SUTLER_CORE_CORE_H
 
+#include "core/results.h"
 #include "heap/heap.h"
 
 /* ---- the fast paths (hot_x86_64.S; hot_generic.c where there are no sections) ---- */
 
-enum hot_pushed { hot_pushed, hot_pushed_notify, hot_foreign, hot_double, hot_aborted };
+enum hot_pushed {
+    hot_pushed = HOT_PUSHED,
+    hot_pushed_notify = HOT_PUSHED_NOTIFY, /* the count has reached notify_at: the caller goes on with free_notify */
+    hot_foreign = HOT_FOREIGN,             /* another heap owns the superblock, or none does */
+    hot_double = HOT_DOUBLE,               /* it is the top block already */
+    hot_aborted = HOT_ABORTED,
+};
 
 /* In rcs mode, one try each. */
 void *hot_pop(size_t c);
@@ -17,8 +24,6 @@ enum hot_pushed hot_push(void *block, struct superblock *s);
 /* Puts a block of a superblock of one slice, another heap's, into the outbox (heap/outbox.h).  Returns its chain as it is
  * now; or SEND_REFUSED: no outbox, another superblock's chain in its place, or interrupted; or SEND_DOUBLE: it is the
  * chain's top block already. */
-#define SEND_REFUSED 0
-#define SEND_DOUBLE 1
 uint64_t hot_send(void *block);
 
 /* Where they go when it is not simple. */

@@ -42,7 +42,7 @@ FUNCTION \name, exported=1
 	leaq	size_class_of_small(%rip), %rcx
 	movzbl	(%rcx, %rdi), %edi
 	POP	\name, \slow, \slow
-	shrq	$16, %rcx				/* the next malloc will read the next block */
+	shrq	$WORD_COUNT_BITS, %rcx			/* the next malloc will read the next block */
 	prefetcht0 (%rcx)
 	ret
 	SECTION_ABORT \name, \slow

@@ -4,8 +4,13 @@
  * `word`: a superblock that just became this heap's must be seen with the list its last owner left.
  */
 #if defined(__aarch64__)
+#include "core/results.h"
 #include "heap/layout.h"
 #include "rcs/section_aarch64.h"
+
+#if HOT_PUSHED != 0 || HOT_PUSHED_NOTIFY != 1
+#error "hot_push makes both of a flag"
+#endif
 
 	.text
 
@@ -16,12 +21,12 @@ FUNCTION hot_pop
 	add	x1, x1, x0, lsl #3
 	ldr	x1, [x1, HEAP_ACTIVE]
 	ldr	x2, [x1, SUPERBLOCK_WORD]
-	lsr	x3, x2, #16
+	lsr	x3, x2, #WORD_COUNT_BITS
 	cbz	x3, .Lpop_nothing
 	ldr	x4, [x3]
 	add	w5, w4, #1
 	eor	w5, w5, w2
-	tst	w5, #0xffff
+	tst	w5, #((1 << WORD_COUNT_BITS) - 1)
 	b.ne	.Lpop_nothing
 	str	x4, [x1, SUPERBLOCK_WORD]
 	SECTION_COMMITTED pop
@@ -42,8 +47,8 @@ FUNCTION hot_push
 	cmp	x2, x3
 	b.ne	.Lpush_foreign
 	ldr	x4, [x1, SUPERBLOCK_WORD]
-	and	x5, x4, #0xffff
-	add	x5, x5, x0, lsl #16
+	and	x5, x4, #((1 << WORD_COUNT_BITS) - 1)
+	add	x5, x5, x0, lsl #WORD_COUNT_BITS
 	add	x5, x5, #1
 	add	x6, x4, #1
 	cmp	x5, x6					/* the top block already? */
@@ -54,17 +59,17 @@ FUNCTION hot_push
 	stlr	x5, [x7]
 	SECTION_COMMITTED push
 	eor	w6, w6, w5
-	tst	w6, #0xffff
-	cset	w0, eq					/* hot_pushed, hot_pushed_notify */
+	tst	w6, #((1 << WORD_COUNT_BITS) - 1)
+	cset	w0, eq					/* HOT_PUSHED_NOTIFY, else HOT_PUSHED */
 	ret
 .Lpush_foreign:
-	mov	w0, #2					/* hot_foreign */
+	mov	w0, #HOT_FOREIGN
 	ret
 .Lpush_double:
-	mov	w0, #3					/* hot_double */
+	mov	w0, #HOT_DOUBLE
 	ret
 	SECTION_ABORT push
-	mov	w0, #4					/* hot_aborted */
+	mov	w0, #HOT_ABORTED
 	ret
 END_FUNCTION hot_push
 
@@ -78,13 +83,13 @@ FUNCTION hot_send
 	cbz	x3, .Lsend_refused
 	add	x3, x3, x2, lsl #3
 	ldr	x4, [x3]
-	lsr	x5, x4, #(SLICE_SHIFT + 16)
+	lsr	x5, x4, #(SLICE_SHIFT + WORD_COUNT_BITS)
 	cbz	x5, 1f
 	cmp	x5, x1
 	b.ne	.Lsend_refused
 1:	add	x5, x4, #1
-	and	x6, x5, #0xffff
-	add	x6, x6, x0, lsl #16
+	and	x6, x5, #((1 << WORD_COUNT_BITS) - 1)
+	add	x6, x6, x0, lsl #WORD_COUNT_BITS
 	cmp	x5, x6					/* the top block already? */
 	b.eq	.Lsend_double
 	str	x4, [x0]
@@ -93,13 +98,13 @@ FUNCTION hot_send
 	mov	x0, x6
 	ret
 .Lsend_refused:
-	mov	x0, #0
+	mov	x0, #SEND_REFUSED
 	ret
 .Lsend_double:
-	mov	x0, #1
+	mov	x0, #SEND_DOUBLE
 	ret
 	SECTION_ABORT send
-	mov	x0, #0
+	mov	x0, #SEND_REFUSED
 	ret
 END_FUNCTION hot_send
 #endif

@@ -3,6 +3,7 @@
  * The sections of malloc and free as functions, for the slow paths: one try each.
  */
 #if defined(__x86_64__)
+#include "core/results.h"
 #include "core/sections_x86_64.h"
 
 	.text
@@ -21,21 +22,16 @@ END_FUNCTION hot_pop
 FUNCTION hot_push
 	movq	%rsi, %rax
 	PUSH	push, .Lpush_foreign, .Lpush_double, .Lpush_notify
-	xorl	%eax, %eax				/* hot_pushed */
-	ret
+	RETURN	HOT_PUSHED
 .Lpush_notify:
-	movl	$1, %eax				/* hot_pushed_notify */
-	ret
+	RETURN	HOT_PUSHED_NOTIFY
 .Lpush_foreign:
-	movl	$2, %eax				/* hot_foreign */
-	ret
+	RETURN	HOT_FOREIGN
 .Lpush_double:
-	movl	$3, %eax				/* hot_double */
-	ret
+	RETURN	HOT_DOUBLE
 	SECTION_ABORT push, .Lpush_aborted
 .Lpush_aborted:
-	movl	$4, %eax				/* hot_aborted */
-	ret
+	RETURN	HOT_ABORTED
 END_FUNCTION hot_push
 
 /* uint64_t hot_send(block): one try; the chain as it is now, or SEND_REFUSED or SEND_DOUBLE. */
@@ -44,11 +40,9 @@ FUNCTION hot_send
 	movq	%r9, %rax
 	ret
 .Lsend_refused:
-	xorl	%eax, %eax
-	ret
+	RETURN	SEND_REFUSED
 .Lsend_double:
-	movl	$1, %eax
-	ret
+	RETURN	SEND_DOUBLE
 	SECTION_ABORT hot_send, .Lsend_refused
 END_FUNCTION hot_send
 #endif

@@ -6,6 +6,10 @@
 #include "heap/layout.h"
 #include "rcs/section_x86_64.h"
 
+#if WORD_COUNT_BITS != 16
+#error "counts are compared and stored by 16-bit instructions"
+#endif
+
 /* Pops a block of class %rdi into %rax; goes to `empty` or `damaged` with %rdi intact.  Uses rdx rsi r8; leaves the
  * link in %rcx. */
 .macro POP name, empty, damaged
@@ -13,7 +17,7 @@
 	LOAD_HEAP %rax, %eax, %rcx
 	movq	HEAP_ACTIVE(%rcx, %rdi, 8), %rsi
 	movq	SUPERBLOCK_WORD(%rsi), %rax
-	shrq	$16, %rax
+	shrq	$WORD_COUNT_BITS, %rax
 	jz	\empty
 	movq	(%rax), %rcx
 	leal	1(%rcx), %r8d
@@ -32,7 +36,7 @@
 	\is_block
 	movq	SUPERBLOCK_WORD(%rax), %r8
 	leaq	1(%r8), %r10
-	imulq	$1 << 16, %rdi, %r9
+	imulq	$1 << WORD_COUNT_BITS, %rdi, %r9
 	movw	%r10w, %r9w
 	cmpq	%r10, %r9				/* the top block already? */
 	je	\double
@@ -59,12 +63,12 @@
 	jz	\refused
 	movq	(%rsi, %r10, 8), %r8
 	movq	%r8, %rcx
-	shrq	$(SLICE_SHIFT + 16), %rcx		/* a word is an address << 16 */
+	shrq	$(SLICE_SHIFT + WORD_COUNT_BITS), %rcx
 	jz	1f
 	cmpq	%rcx, %r11
 	jne	\refused
 1:	leaq	1(%r8), %rcx
-	imulq	$1 << 16, %rdi, %r9
+	imulq	$1 << WORD_COUNT_BITS, %rdi, %r9
 	movw	%cx, %r9w
 	cmpq	%rcx, %r9				/* the top block already? */
 	je	\double

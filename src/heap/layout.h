@@ -11,6 +11,9 @@
 #define BLOCK_ALIGNMENT 16
 #define STEP_SHIFT 7 /* classes above SMALL_BYTES_MAX are multiples of this power of two */
 
+/* A word: {address of the top block << WORD_COUNT_BITS | count}, here 16 bits of count for 16-bit instructions. */
+#define WORD_COUNT_BITS 16
+
 /* struct slice */
 #define SLICE_TO_HEAD 0
 #define SLICE_KIND 20

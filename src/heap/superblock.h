@@ -61,6 +61,9 @@ enum group {
 #define BATCH_BYTES 4096u
 #define BATCH_BLOCK_MAX 1024u
 
+/* What a superblock of the smallest class has room for. */
+#define SUPERBLOCK_BLOCKS_MAX 4096
+
 #define NOTIFY_NEVER 0xffff
 
 /* In `seen`: the superblock was purged looking so. */
@@ -105,20 +108,22 @@ _Static_assert(offsetof(struct superblock, notify_at) == SUPERBLOCK_NOTIFY_AT, "
 _Static_assert(offsetof(struct superblock, base) == SUPERBLOCK_BASE, "shared with assembly");
 _Static_assert(offsetof(struct superblock, reciprocal) == SUPERBLOCK_RECIPROCAL, "shared with assembly");
 _Static_assert(offsetof(struct superblock, batch) == SUPERBLOCK_BATCH, "shared with assembly");
+_Static_assert(sizeof(((struct superblock *)0)->notify_at) * 8 == WORD_COUNT_BITS, "compared with a word's low half");
 
 /* ---- words ---- */
 
 #define REMOTE_ARMED 0x8000u
 #define COUNT_MASK 0x7fffu
+_Static_assert((REMOTE_ARMED | COUNT_MASK) == (1u << WORD_COUNT_BITS) - 1, "ARMED is the bit above the count");
 
 static inline uint64_t word_pack(const void *block, unsigned count)
 {
-    return (uint64_t)(uintptr_t)block << 16 | count;
+    return (uint64_t)(uintptr_t)block << WORD_COUNT_BITS | count;
 }
 
 static inline void *word_block(uint64_t word)
 {
-    return (void *)(uintptr_t)(word >> 16);
+    return (void *)(uintptr_t)(word >> WORD_COUNT_BITS);
 }
 
 static inline unsigned word_count(uint64_t word)

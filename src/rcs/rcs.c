@@ -6,6 +6,9 @@
 
 #include <stdatomic.h>
 #include <sys/auxv.h>
+#if __has_include(<linux/rseq.h>)
+#include <linux/rseq.h>
+#endif
 
 #include "base/bits.h"
 #include "base/tally.h"
@@ -14,6 +17,11 @@
 #include "rcs/hot.h"
 #include "rcs/restart.h"
 #include "rcs/test_cids.h"
+
+#if __has_include(<linux/rseq.h>)
+_Static_assert(offsetof(struct rseq, cpu_id) == RSEQ_CPU_ID, "shared with assembly");
+_Static_assert(offsetof(struct rseq, rseq_cs) == RSEQ_CS, "shared with assembly");
+#endif
 
 unsigned slot_count, slot_nobody;
 enum sync_mode sync_mode = sync_cpu;

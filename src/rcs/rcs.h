@@ -20,16 +20,17 @@
 #define SUTLER_RCS_RCS_H
 
 #include "base/compiler.h"
+#include "rcs/results.h"
 
 struct heap;
 
 enum sync_mode { sync_rcs, sync_cpu, sync_thread };
 
 enum rcs_result {
-    rcs_done,    /* committed */
-    rcs_changed, /* *probe was not `expected` */
-    rcs_moved,   /* the caller's cid does not belong to `heap` (any more) */
-    rcs_aborted, /* interrupted before the commit; try again, but not forever: a debugger may abort every time */
+    rcs_done = RCS_DONE,       /* committed */
+    rcs_changed = RCS_CHANGED, /* *probe was not `expected` */
+    rcs_moved = RCS_MOVED,     /* the caller's cid does not belong to `heap` (any more) */
+    rcs_aborted = RCS_ABORTED, /* interrupted before the commit; try again, but not forever: a debugger may abort every time */
 };
 
 /* Why the start-up probe settled on a mode; for `doctor` and the statistics. */

@@ -19,16 +19,16 @@ FUNCTION rcs_compare_and_store
 	b.ne	.Lchanged
 	stlr	x4, [x3]
 	SECTION_COMMITTED cas
-	mov	w0, #0				/* rcs_done */
+	mov	w0, #RCS_DONE
 	ret
 .Lchanged:
-	mov	w0, #1				/* rcs_changed */
+	mov	w0, #RCS_CHANGED
 	ret
 .Lmoved:
-	mov	w0, #2				/* rcs_moved */
+	mov	w0, #RCS_MOVED
 	ret
 	SECTION_ABORT cas
-	mov	w0, #3				/* rcs_aborted */
+	mov	w0, #RCS_ABORTED
 	ret
 END_FUNCTION rcs_compare_and_store
 
@@ -43,13 +43,13 @@ FUNCTION rcs_linger
 	sub	x2, x2, #1
 	cbnz	x2, .Lturn
 	SECTION_COMMITTED linger
-	mov	w0, #0				/* rcs_done */
+	mov	w0, #RCS_DONE
 	ret
 .Ltold:
-	mov	w0, #1				/* rcs_changed */
+	mov	w0, #RCS_CHANGED
 	ret
 	SECTION_ABORT linger
-	mov	w0, #3				/* rcs_aborted */
+	mov	w0, #RCS_ABORTED
 	ret
 END_FUNCTION rcs_linger
 #endif

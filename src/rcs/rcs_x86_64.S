@@ -19,18 +19,14 @@ FUNCTION rcs_compare_and_store
 	jne	.Lchanged
 	movq	%r8, (%rcx)
 	SECTION_COMMITTED cas
-	xorl	%eax, %eax			/* rcs_done */
-	ret
+	RETURN	RCS_DONE
 .Lchanged:
-	movl	$1, %eax			/* rcs_changed */
-	ret
+	RETURN	RCS_CHANGED
 .Lmoved:
-	movl	$2, %eax			/* rcs_moved */
-	ret
+	RETURN	RCS_MOVED
 	SECTION_ABORT cas, .Laborted
 .Laborted:
-	movl	$3, %eax			/* rcs_aborted */
-	ret
+	RETURN	RCS_ABORTED
 END_FUNCTION rcs_compare_and_store
 #endif
 

@@ -3,6 +3,7 @@
  * A restartable section in aarch64 assembly; see section_x86_64.h for the shape.
  */
 #include "rcs/hot.h"
+#include "rcs/results.h"
 
 .macro FUNCTION name
 	.globl	\name

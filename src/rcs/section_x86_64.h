@@ -11,6 +11,7 @@
  * descriptor stays mapped as long as the process lives (the library is linked -z nodelete).
  */
 #include "rcs/hot.h"
+#include "rcs/results.h"
 
 #if defined(__CET__)
 #include <cet.h>
@@ -39,6 +40,16 @@
 .macro END_FUNCTION name
 	.cfi_endproc
 	.size	\name, . - \name
+.endm
+
+/* Ends a C function that returns the number `code`. */
+.macro RETURN code
+	.if	\code == 0
+	xorl	%eax, %eax
+	.else
+	movl	$\code, %eax
+	.endif
+	ret
 .endm
 
 .macro SECTION_BEGIN name, scratch, rseq

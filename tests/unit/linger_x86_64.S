@@ -17,15 +17,12 @@ FUNCTION rcs_linger
 	decq	%rdx
 	jnz	.Lturn
 	SECTION_COMMITTED linger
-	xorl	%eax, %eax			/* rcs_done */
-	ret
+	RETURN	RCS_DONE
 .Ltold:
-	movl	$1, %eax			/* rcs_changed */
-	ret
+	RETURN	RCS_CHANGED
 	SECTION_ABORT linger, .Laborted
 .Laborted:
-	movl	$3, %eax			/* rcs_aborted */
-	ret
+	RETURN	RCS_ABORTED
 END_FUNCTION rcs_linger
 #endif
 
