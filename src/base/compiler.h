@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the code asks of the compiler, and the three tiers of assertion:
- *   CHECK   always on, cheap, guards memory safety; failing ends the process with one line.
- *   ASSERT  debug builds, cheap.
- *   AUDIT   debug builds, may walk a whole structure.
+ * What the code asks of the compiler, and the three tiers of invariants.  One that does not hold ends the process with one
+ * line, "sutler: internal error: ...", and abort().
+ *   CHECK(condition)   always on: cheap, on slow paths, where going on would hand out memory that is somebody else's.
+ *   ASSERT(condition)  in debug builds, cheap: locks held, states, arguments.
+ *   AUDIT(call)        in debug builds: may walk a whole structure.  The call returns what is wrong with it, or NULL.
  */
 #ifndef SUTLER_BASE_COMPILER_H
 #define SUTLER_BASE_COMPILER_H
@@ -36,20 +37,25 @@ static inline void cpu_relax(void)
 #endif
 }
 
-/* Ends the process with `what`; in os/line.c, which has the line writer. */
-_Noreturn void check_failed(const char *what, const char *file, int line);
+/* Ends the process with one line that says `what` and where; in os/line.c, which has the line writer. */
+_Noreturn COLD void check_failed(const char *what, const char *file, int line);
 
-#define CHECK(cond)                                                                                                    \
+#define CHECK(condition)                                                                                               \
     do {                                                                                                               \
-        if (unlikely(!(cond)))                                                                                         \
-            check_failed(#cond, __FILE__, __LINE__);                                                                   \
+        if (unlikely(!(condition)))                                                                                    \
+            check_failed(#condition, __FILE__, __LINE__);                                                              \
     } while (0)
 
 #ifdef SUTLER_DEBUG
-#define ASSERT(cond) CHECK(cond)
-#define AUDIT(call) CHECK(call)
+#define ASSERT(condition) CHECK(condition)
+#define AUDIT(call)                                                                                                    \
+    do {                                                                                                               \
+        const char *wrong_ = (call);                                                                                   \
+        if (wrong_ != NULL)                                                                                            \
+            check_failed(wrong_, __FILE__, __LINE__);                                                                  \
+    } while (0)
 #else
-#define ASSERT(cond) ((void)sizeof(cond))
+#define ASSERT(condition) ((void)sizeof(condition))
 #define AUDIT(call) ((void)sizeof(call))
 #endif
 

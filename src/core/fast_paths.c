@@ -10,7 +10,7 @@
 
 bool locked_paths_are_open;
 
-static struct lock vforks_lock = LOCK_FREE;
+static struct lock vforks_lock = LOCK_FREE(rank_vforks);
 static unsigned vforks; /* children alive */
 
 void fast_paths_open(void)

@@ -18,7 +18,7 @@
 
 enum { state_untouched, state_ready, state_failed };
 static _Atomic uint32_t state;
-static struct lock start_lock = LOCK_FREE;
+static struct lock start_lock = LOCK_FREE(rank_start);
 
 /* Whoever installed a filter that was there before the program can say by `on` that it lets through what the manager
  * calls; nobody can say so of a filter the program installs itself. */

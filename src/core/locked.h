@@ -37,6 +37,7 @@ static inline void locked_leave(void)
 /* Lock held.  NULL: the active superblock's list is empty, or damaged. */
 static inline void *pop_under_lock(struct heap *h, unsigned c)
 {
+    ASSERT(lock_is_mine(&h->lock));
     struct superblock *s = h->active[c];
     uint64_t word = s->word;
     if (unlikely(word == 0))

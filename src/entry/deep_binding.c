@@ -69,7 +69,7 @@ static uint32_t hash_of(const char *name)
     return hash;
 }
 
-static struct lock writing = LOCK_FREE; /* nothing of the loader's is called under it */
+static struct lock writing = LOCK_FREE(rank_symbols); /* nothing of the loader's is called under it */
 
 static void write_value(ElfW(Sym) * symbol, ElfW(Addr) value)
 {

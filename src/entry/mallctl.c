@@ -30,7 +30,7 @@ void malloc_stats_print(void (*write)(void *, const char *), void *opaque, const
 
 /* ---- figures ---- */
 
-static struct lock figures_lock = LOCK_FREE;
+static struct lock figures_lock = LOCK_FREE(rank_figures);
 static uint64_t epoch;
 static struct sutler_stats stats;
 static struct snapshot_class class_stats[CLASS_COUNT];

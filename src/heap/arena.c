@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/arena.h"
 
-struct lock span_lock = LOCK_FREE;
+struct lock span_lock = LOCK_FREE(rank_span);
 struct arena arena[2];
 struct span_counts span_count;
 _Atomic unsigned spans_away;
@@ -35,6 +35,7 @@ void arena_insert(uint32_t first, size_t slices)
     ASSERT(lock_is_mine(&span_lock));
     struct slice *s = slice_at(first), *end = slice_at(first + (uint32_t)slices - 1);
     struct arena *a = arena_of(first);
+    ASSERT(slices > 0);
     unsigned bin = bin_of(slices);
     if (slices > 1) {
         end->first = first;
@@ -55,6 +56,7 @@ void arena_remove(uint32_t first)
     ASSERT(lock_is_mine(&span_lock));
     struct slice *s = slice_at(first), *end = slice_at(first + s->slices - 1);
     struct arena *a = arena_of(first);
+    CHECK(s->kind == slice_free); /* else it is somebody's */
     unsigned bin = bin_of(s->slices);
     if (s->next != SLICE_NONE)
         slice_at(s->next)->prev = s->prev;

@@ -9,15 +9,16 @@
 struct superblock empty_superblock = {.notify_at = NOTIFY_NEVER, .slice = {.next = SLICE_NONE, .prev = SLICE_NONE}};
 
 struct heap empty_heap = {
+    .lock = LOCK_FREE(rank_heap),
     .x_slot = SLOT_NONE,
     .active = {[0 ... CLASS_COUNT - 1] = &empty_superblock},
 };
 
-struct heap global_heap[GLOBAL_HEAPS];
+struct heap global_heap[GLOBAL_HEAPS] = {[0 ... GLOBAL_HEAPS - 1] = {.lock = LOCK_FREE(rank_global_heap)}};
 
 struct heap *heap_list[HEAPS_MAX];
 _Atomic unsigned heap_total;
-struct lock binding_lock = LOCK_FREE;
+struct lock binding_lock = LOCK_FREE(rank_binding);
 
 /* Sections that abort this often in a row are being aborted by something, not by chance: a section takes a few
  * nanoseconds, and a thread is interrupted a few thousand times a second at most. */
@@ -26,6 +27,7 @@ struct lock binding_lock = LOCK_FREE;
 enum rcs_result heap_commit(struct heap *h, const struct superblock *s, const uint64_t *probe, uint64_t expected,
                             uint64_t *target, uint64_t value)
 {
+    ASSERT(lock_is_mine(&h->lock) || superblock_is_exclusive(s));
     if (!heap_is_live(h, s)) {
         if (__atomic_load_n(probe, __ATOMIC_RELAXED) != expected)
             return rcs_changed;
@@ -44,12 +46,14 @@ enum rcs_result heap_commit(struct heap *h, const struct superblock *s, const ui
 
 static struct heap *heap_create(void)
 {
+    ASSERT(lock_is_mine(&binding_lock));
     unsigned total = atomic_load_explicit(&heap_total, memory_order_relaxed);
     struct heap *h = total < HEAPS_MAX ? meta_take(sizeof *h) : NULL;
     if (h == NULL)
         return NULL;
     for (unsigned c = 0; c < CLASS_COUNT; c++)
         h->active[c] = &empty_superblock;
+    h->lock = (struct lock)LOCK_FREE(rank_heap);
     h->x_slot = SLOT_NONE;
     h->number = total;
     outbox_start(h);

@@ -9,8 +9,8 @@
  * to another cid half-way) only in the mailbox.  The mailbox is a stack of superblocks that need settling, pushed to by
  * anyone and emptied under the heap's lock.
  *
- * Everything here is called with the heap's lock held, unless it says otherwise.  Lock order: binding, local heap,
- * global heap, span.  A second local heap is only ever tried.
+ * Everything here is called with the heap's lock held, unless it says otherwise.  The order of locks is the table of
+ * ranks in os/lock.h; the lock of a second local heap is only ever tried.
  */
 #ifndef SUTLER_HEAP_HEAP_H
 #define SUTLER_HEAP_HEAP_H
@@ -40,13 +40,13 @@ struct heap {
     uint64_t refills;
     uint64_t remote_frees;      /* blocks of other heaps freed from this heap's slot; racy, a statistic and a pace */
     uint32_t stir, pulse;       /* takeover.c: what its slow paths and its lists looked like to others */
-    uint32_t pass_stir;         /* in a pass: its slow paths at the last pass of the clock, */
-    bool is_idle;               /* and what that pass made of them */
     uint64_t chain[OUTBOX_CHAINS] ALIGN_LINE;
     uint64_t *outbox ALIGN_LINE; /* `chain`; NULL: there is no outbox, or it is being emptied (outbox.h) */
     uint64_t stir_since_ns, pulse_since_ns; /* since when `stir` and `pulse` are what they are */
     struct superblock *active[CLASS_COUNT];
     struct class_lists class[CLASS_COUNT];
+    uint32_t pass_stir; /* in a pass: its slow paths at the last pass of the clock, */
+    bool is_idle;       /* and what that pass made of them */
 };
 _Static_assert(sizeof(struct heap) <= 4096, "a page");
 _Static_assert(offsetof(struct heap, outbox) == HEAP_OUTBOX, "shared with assembly");
@@ -56,7 +56,7 @@ _Static_assert(offsetof(struct heap, active) == HEAP_ACTIVE, "shared with assemb
 extern struct superblock empty_superblock;
 extern struct heap empty_heap;
 
-/* All zero is a valid start; their active slots are never used. */
+/* Their active slots are never used. */
 #define GLOBAL_HEAPS 8u
 extern struct heap global_heap[GLOBAL_HEAPS];
 

@@ -42,6 +42,7 @@ static bool give_to_children(struct kept *k)
 
 uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got)
 {
+    ASSERT(lock_is_mine(&mapping_lock));
     for (struct kept *k = cache; k < cache + CACHE_MAX; k++) {
         struct kept found = *k;
         if (found.mapping.address == 0 || found.mapping.bytes < bytes || found.mapping.bytes > bytes + bytes / 4 ||
@@ -61,6 +62,7 @@ uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got)
 
 bool mapping_cache_give(uintptr_t address, size_t bytes)
 {
+    ASSERT(lock_is_mine(&mapping_lock));
     bool leaves = cached_bytes + bytes > MAPPING_CACHE_BYTES;
     if (!has_room(bytes))
         return false;

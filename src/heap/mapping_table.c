@@ -15,7 +15,7 @@ struct table {
     struct mapping entry[];
 };
 
-struct lock mapping_lock = LOCK_FREE;
+struct lock mapping_lock = LOCK_FREE(rank_mapping);
 
 static struct table *table;
 static size_t blocks, bytes_total;
@@ -32,6 +32,7 @@ static size_t home(const struct table *t, uintptr_t address)
 
 struct mapping *mapping_table_find(uintptr_t address)
 {
+    ASSERT(lock_is_mine(&mapping_lock));
     if (table == NULL || address <= TOMBSTONE)
         return NULL;
     for (size_t i = home(table, address);; i = (i + 1) & (table->capacity - 1)) {

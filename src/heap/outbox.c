@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/outbox.h"
+
+#include "heap/pass.h"
 #include "heap/remote.h"
 
 /* Heaps whose outboxes are closed at once: one fence for all of them. */
@@ -102,6 +104,7 @@ static void empty(struct heap *h)
 
 void outboxes_send(bool all, bool *changed)
 {
+    ASSERT(lock_is_mine(&pass_lock));
     struct heap *closed[CLOSED_MAX];
     unsigned total = rcs_has_fence() ? atomic_load_explicit(&heap_total, memory_order_acquire) : 0;
     for (unsigned next = 0; next < total;) {

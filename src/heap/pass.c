@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/pass.h"
 
-struct lock pass_lock = LOCK_FREE;
+struct lock pass_lock = LOCK_FREE(rank_pass);
 
 static _Atomic uint32_t pauses; /* forks under way; the manager sleeps on it */
 

@@ -86,6 +86,7 @@ void reserve_follow(const struct arena *a, uint32_t first, size_t slices, size_t
 
 void reserve_count_taken(uint32_t first, size_t slices)
 {
+    ASSERT(lock_is_mine(&span_lock));
     size_t ready = 0, cold = 0;
     for (size_t i = 0; i < slices; i++) {
         struct slice *s = slice_at(first + (uint32_t)i);
@@ -190,6 +191,7 @@ static uint32_t piece_of_next_stretch(bool huge, uint32_t *first)
 /* Out of the stretch that begins at `stretch`, in which they are. */
 static void take_out(uint32_t stretch, uint32_t first, uint32_t slices)
 {
+    ASSERT(lock_is_mine(&span_lock));
     struct arena *a = &arena[span_dense];
     uint32_t fresh = a->fresh_first, end = first + slices;
     if (end > fresh && end <= a->fresh_end) {

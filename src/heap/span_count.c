@@ -4,6 +4,7 @@
 
 void span_count_taken(uint32_t first, size_t slices)
 {
+    ASSERT(lock_is_mine(&span_lock));
     span_count.in_use_bytes += slices << SLICE_SHIFT;
     span_count.dirty_bytes -= slices_holding(first, slices, content_used) << SLICE_SHIFT;
     reserve_count_taken(first, slices);
@@ -42,6 +43,7 @@ struct span_returned span_forget_pages(uint32_t first, size_t slices)
 
 void span_count_returned(struct span_returned r)
 {
+    ASSERT(lock_is_mine(&span_lock));
     span_count.dirty_bytes -= r.dirty_bytes;
     reserve_count_wasted(r.ready_bytes);
     span_note_purged(r.dirty_bytes + r.ready_bytes);

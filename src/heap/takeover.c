@@ -147,6 +147,7 @@ static struct heap *lock_resting(const struct heap *h, uint16_t *at, bool (*has)
  * made sure of. */
 static struct superblock *take_away(struct heap *other, struct superblock *s)
 {
+    ASSERT(lock_is_mine(&other->lock));
     if (s == NULL)
         return NULL;
     heap_take_offline(other, s);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "os/line.h"
 
+#include <stdlib.h>
+
 #include "os/os.h"
 #include "os/syscall.h"
 
@@ -103,5 +105,5 @@ _Noreturn void check_failed(const char *what, const char *file, int line)
     line_dec(&out, (uint64_t)line);
     line_text(&out, ")\n");
     line_tell(&out);
-    __builtin_trap();
+    abort();
 }

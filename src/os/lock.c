@@ -6,6 +6,10 @@ static const void *_Atomic background;
 
 static bool quick_releases;
 
+#ifdef SUTLER_DEBUG
+THREAD_SHARED uint32_t lock_ranks_held;
+#endif
+
 void background_thread_set(const void *thread_pointer)
 {
     atomic_store(&background, thread_pointer);
@@ -59,8 +63,10 @@ NOINLINE void lock_wait_slow(struct lock *lock)
         atomic_store(&lock->waited, 1);
         bool is_seen = !quick_releases || os_fence();
         uint32_t free = 0;
-        if (atomic_compare_exchange_strong(&lock->held, &free, lock_mark()))
+        if (atomic_compare_exchange_strong(&lock->held, &free, lock_mark())) {
+            lock_note_taken(lock);
             break;
+        }
         if (is_seen)
             os_futex_wait(&lock->waited, 1);
         else

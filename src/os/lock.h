@@ -9,6 +9,9 @@
  * locks may be released quickly who waits has every running thread pass a barrier (membarrier) after he has said so and
  * before he looks at `held` once more: then either he sees it free, or the look sees him.  Where the system has no such
  * barrier he looks again after a moment.
+ *
+ * Debug builds know which thread holds a lock (lock_is_mine), and check ranks: whoever takes a lock holds none of the same
+ * or a higher rank.  So no two threads can wait for each other.  lock_try waits for nobody and may take any.
  */
 #ifndef SUTLER_OS_LOCK_H
 #define SUTLER_OS_LOCK_H
@@ -18,11 +21,32 @@
 #include "base/tally.h"
 #include "os/os.h"
 
-struct lock {
-    _Atomic uint32_t held, waited;
+/* All locks of the library, outermost first. */
+enum lock_rank {
+    rank_figures = 1,  /* entry/mallctl.c: the figures of an epoch */
+    rank_symbols,      /* entry/deep_binding.c: the page of libc's symbols that is being written */
+    rank_start,        /* core/init.c: the initialisation */
+    rank_vforks,       /* core/fast_paths.c: how many children of vfork live */
+    rank_pass,         /* heap/pass.h: one pass at a time */
+    rank_binding,      /* heap/heap.h: which heap a cid has */
+    rank_heap,         /* heap/heap.h: a local heap; the lock of a second one is only tried */
+    rank_global_heap,  /* heap/heap.h: one of the eight */
+    rank_span,         /* heap/arena.h: free spans */
+    rank_mapping = rank_span, /* heap/mapping_table.h: mappings, and the cache of freed ones; never both */
 };
 
-#define LOCK_FREE {0}
+struct lock {
+    _Atomic uint32_t held, waited;
+#ifdef SUTLER_DEBUG
+    enum lock_rank rank;
+#endif
+};
+
+#ifdef SUTLER_DEBUG
+#define LOCK_FREE(rank) {0, 0, rank}
+#else
+#define LOCK_FREE(rank) {0, 0}
+#endif
 
 /* From here on locks may be released quickly.  Called before there is one that is. */
 void lock_allow_quick_release(void);
@@ -50,14 +74,6 @@ static inline uint32_t lock_mark(void)
 #endif
 }
 
-static inline bool lock_try(struct lock *lock)
-{
-    uint32_t expected = 0;
-    TALLY(locks);
-    return atomic_compare_exchange_strong_explicit(&lock->held, &expected, lock_mark(), memory_order_acquire,
-                                                   memory_order_relaxed);
-}
-
 static inline bool lock_is_held(const struct lock *lock)
 {
     return atomic_load_explicit(&lock->held, memory_order_relaxed) != 0;
@@ -69,15 +85,59 @@ static inline bool lock_is_mine(const struct lock *lock)
     return atomic_load_explicit(&lock->held, memory_order_relaxed) == lock_mark();
 }
 
+#ifdef SUTLER_DEBUG
+/* How many locks of each rank the thread holds, in two bits each. */
+#define RANK_BITS 2u
+extern THREAD_SHARED uint32_t lock_ranks_held;
+_Static_assert((rank_mapping + 1) * RANK_BITS <= 32, "ranks fit");
+#endif
+
+static inline void lock_check_rank(const struct lock *lock)
+{
+    (void)lock;
+#ifdef SUTLER_DEBUG
+    ASSERT(lock->rank != 0);
+    ASSERT(lock_ranks_held >> (lock->rank * RANK_BITS) == 0); /* no lock of this rank or a higher one */
+#endif
+}
+
+static inline void lock_note_taken(const struct lock *lock)
+{
+    (void)lock;
+#ifdef SUTLER_DEBUG
+    lock_ranks_held += 1u << (lock->rank * RANK_BITS);
+#endif
+}
+
+static inline void lock_note_released(const struct lock *lock)
+{
+    ASSERT(lock_is_mine(lock));
+#ifdef SUTLER_DEBUG
+    lock_ranks_held -= 1u << (lock->rank * RANK_BITS);
+#endif
+}
+
+static inline bool lock_try(struct lock *lock)
+{
+    uint32_t expected = 0;
+    TALLY(locks);
+    bool taken = atomic_compare_exchange_strong_explicit(&lock->held, &expected, lock_mark(), memory_order_acquire,
+                                                         memory_order_relaxed);
+    if (taken)
+        lock_note_taken(lock);
+    return taken;
+}
+
 static inline void lock_take(struct lock *lock)
 {
+    lock_check_rank(lock);
     if (unlikely(!lock_try(lock)))
         lock_wait_slow(lock);
 }
 
 static inline void lock_release(struct lock *lock)
 {
-    ASSERT(lock_is_mine(lock));
+    lock_note_released(lock);
     atomic_exchange(&lock->held, 0);
     if (unlikely(atomic_load(&lock->waited) != 0))
         lock_wake_slow(lock);
@@ -86,7 +146,7 @@ static inline void lock_release(struct lock *lock)
 /* The same without an atomic instruction, for what is done at every call. */
 static inline void lock_release_quickly(struct lock *lock)
 {
-    ASSERT(lock_is_mine(lock));
+    lock_note_released(lock);
     atomic_store_explicit(&lock->held, 0, memory_order_release);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (unlikely(atomic_load_explicit(&lock->waited, memory_order_relaxed) != 0))

@@ -83,10 +83,10 @@ static void classes_have_global_locks_of_their_own(unsigned c, unsigned other)
     struct superblock *s = test_superblock_new(other);
     test_carve_all(s);
     EXPECT(global_heap_of(c) != global_heap_of(other));
-    lock_take(&global_heap_of(c)->lock);
+    unit_hold(&global_heap_of(c)->lock);
     global_adopt(s);
     EXPECT(global_take(other, look_near) == s);
-    lock_release(&global_heap_of(c)->lock);
+    unit_let_go(&global_heap_of(c)->lock);
     test_superblock_drop(s);
 }
 

@@ -21,28 +21,28 @@ static bool is_emergency(const void *p)
     return window_contains(p) && slice_at(slice_of(p))->kind == slice_emergency;
 }
 
-/* From here to leave() this thread is "inside a slow path", holding everything there is to hold. */
+/* From here to leave() this thread is "inside a slow path", and everything there is to hold is held. */
 static void interrupt_slow_path(void)
 {
     EXPECT(slow_enter());
-    lock_take(&binding_lock);
+    unit_hold(&binding_lock);
     for (unsigned i = 0; i < heap_total; i++)
-        lock_take(&heap_list[i]->lock);
+        unit_hold(&heap_list[i]->lock);
     for (unsigned i = 0; i < GLOBAL_HEAPS; i++)
-        lock_take(&global_heap[i].lock);
-    lock_take(&span_lock);
-    lock_take(&mapping_lock);
+        unit_hold(&global_heap[i].lock);
+    unit_hold(&span_lock);
+    unit_hold(&mapping_lock);
 }
 
 static void leave(void)
 {
-    lock_release(&mapping_lock);
-    lock_release(&span_lock);
+    unit_let_go(&mapping_lock);
+    unit_let_go(&span_lock);
     for (unsigned i = 0; i < GLOBAL_HEAPS; i++)
-        lock_release(&global_heap[i].lock);
+        unit_let_go(&global_heap[i].lock);
     for (unsigned i = heap_total; i-- > 0;)
-        lock_release(&heap_list[i]->lock);
-    lock_release(&binding_lock);
+        unit_let_go(&heap_list[i]->lock);
+    unit_let_go(&binding_lock);
     slow_leave();
 }
 

@@ -235,6 +235,7 @@ struct heap *test_heap_new(bool listed)
     struct heap *h = unit_map(sizeof *h);
     for (unsigned c = 0; c < CLASS_COUNT; c++)
         h->active[c] = &empty_superblock;
+    h->lock = (struct lock)LOCK_FREE(rank_heap);
     h->x_slot = SLOT_NONE;
     h->number = UINT32_MAX;
     if (listed) {

@@ -109,10 +109,10 @@ static void a_malloc_goes_where_it_runs(void)
     struct heap *there = heap_of_cid[slot], *other = test_heap_new(true);
     heap_of_cid[slot] = other;
     sync_slot_last = slot;
-    lock_take(&other->lock); /* somebody runs there, and was interrupted */
+    unit_hold(&other->lock); /* somebody runs there, and was interrupted */
     void *p = malloc(SIZE);
     EXPECT(sync_slot_last != slot && descriptor_head(descriptor_of(p)) == s);
-    lock_release(&other->lock);
+    unit_let_go(&other->lock);
     heap_of_cid[slot] = there;
     free(p);
 }

@@ -231,9 +231,9 @@ static void scramble_lists(struct heap *h)
 static void lock_heaps(void)
 {
     for (unsigned i = 0; i < heap_total; i++)
-        lock_take(&heap_list[i]->lock);
+        unit_hold(&heap_list[i]->lock);
     for (unsigned i = 0; i < GLOBAL_HEAPS; i++)
-        lock_take(&global_heap[i].lock);
+        unit_hold(&global_heap[i].lock);
 }
 
 /* In a child of its own: what `damage` leaves is of no use to anyone afterwards. */
@@ -252,14 +252,14 @@ static void aside(void (*damage)(void))
 
 static void spans_with_neighbours(void)
 {
-    lock_take(&span_lock);
+    unit_hold(&span_lock);
     in_child(check_spans, "the span lock is held");
 }
 
 static void spans_only(void)
 {
     give_held(0, 1);
-    lock_take(&span_lock);
+    unit_hold(&span_lock);
     in_child(check_spans, "the span lock is held, most memory is free");
 }
 
@@ -299,12 +299,12 @@ static void check_binding(void)
 static void heaps_keep_their_slots(void)
 {
     bound = heap_here();
-    lock_take(&binding_lock);
+    unit_hold(&binding_lock);
     unsigned slot = bound->x_slot;
     heap_of_cid[slot] = &empty_heap; /* as an exchange of heaps begins */
     in_child(check_binding, "the binding lock is held, two heaps being exchanged");
     heap_of_cid[slot] = bound;
-    lock_release(&binding_lock);
+    unit_let_go(&binding_lock);
 }
 
 static struct superblock *untold;
@@ -369,9 +369,9 @@ static void children_with_threads(void)
     lock_heaps();
     in_child(check_threads, "heaps are locked, the child starts threads");
     for (unsigned i = 0; i < GLOBAL_HEAPS; i++)
-        lock_release(&global_heap[i].lock);
+        unit_let_go(&global_heap[i].lock);
     for (unsigned i = heap_total; i-- > 0;)
-        lock_release(&heap_list[i]->lock);
+        unit_let_go(&heap_list[i]->lock);
 }
 
 /* ---- things in hands ---- */

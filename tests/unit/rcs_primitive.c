@@ -56,6 +56,15 @@ static void answers(void)
     EXPECT_EQ(target, 6);
 }
 
+static enum rcs_result commit(struct heap *h, const struct superblock *s, const uint64_t *probe, uint64_t *target,
+                              uint64_t value)
+{
+    lock_take(&h->lock);
+    enum rcs_result result = heap_commit(h, s, probe, 1, target, value);
+    lock_release(&h->lock);
+    return result;
+}
+
 /* The same question where no section is needed: the superblock is exclusive, or the heap is the global one. */
 static void heap_commit_chooses(void)
 {
@@ -66,16 +75,16 @@ static void heap_commit_chooses(void)
     EXPECT_EQ(heap_commit(other, &s, &probe, 1, &target, 2), rcs_done); /* exclusive: whoever asks */
     EXPECT_EQ(heap_commit(other, &s, &probe, 2, &target, 3), rcs_changed);
     superblock_set_owner(&s, other);
-    EXPECT_EQ(heap_commit(global_heap_of(0), &s, &probe, 1, &target, 4), rcs_done);
+    EXPECT_EQ(commit(global_heap_of(0), &s, &probe, &target, 4), rcs_done);
     EXPECT_EQ(target, 4);
     if (sync_mode == sync_rcs) {
-        EXPECT_EQ(heap_commit(other, &s, &probe, 1, &target, 5), rcs_moved);
+        EXPECT_EQ(commit(other, &s, &probe, &target, 5), rcs_moved);
         EXPECT_EQ(target, 4);
     } else {
-        EXPECT_EQ(heap_commit(other, &s, &probe, 1, &target, 5), rcs_done); /* the lock is the caller's business */
+        EXPECT_EQ(commit(other, &s, &probe, &target, 5), rcs_done);
     }
     superblock_set_owner(&s, mine);
-    EXPECT_EQ(heap_commit(mine, &s, &probe, 1, &target, 6), rcs_done);
+    EXPECT_EQ(commit(mine, &s, &probe, &target, 6), rcs_done);
     EXPECT_EQ(target, 6);
     test_heap_bind(NULL);
 }

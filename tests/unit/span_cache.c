@@ -170,14 +170,14 @@ static void a_child_has_them_free(pid_t (*make)(void))
     free(p);
     EXPECT_EQ(span_cache_take(slices_for(BYTES)), in_hand);
     free(q);
-    lock_take(&span_lock); /* something is half-done */
+    unit_hold(&span_lock); /* something is half-done */
     pid_t child = make();
     EXPECT(child >= 0);
     if (child == 0) {
         check_child();
         _exit(0);
     }
-    lock_release(&span_lock);
+    unit_let_go(&span_lock);
     int status;
     EXPECT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);

@@ -22,6 +22,7 @@
 
 #include "base/bits.h"
 #include "core/core.h"
+#include "os/lock.h"
 #include "rcs/rcs.h"
 #include "support/rng.h"
 
@@ -134,6 +135,19 @@ static inline void unit_needs_rcs(void)
     unit_expect_healthy();
     if (sync_mode != sync_rcs)
         SKIP("no restartable sections here: verdict %d", (int)rcs_verdict);
+}
+
+/* A lock is held, and let go of, by a thread that does not exist: this one may go on without it. */
+static inline void unit_hold(struct lock *lock)
+{
+    EXPECT(!lock_is_held(lock));
+    atomic_store(&lock->held, 1);
+}
+
+static inline void unit_let_go(struct lock *lock)
+{
+    EXPECT(lock_is_held(lock));
+    atomic_store(&lock->held, 0);
 }
 
 static inline void unit_print_mode(void)
