@@ -2,6 +2,7 @@
 #include "heap/purge.h"
 
 #include "base/bits.h"
+#include "heap/audit.h"
 #include "heap/demand.h"
 #include "heap/give_back.h"
 #include "heap/heap.h"
@@ -188,10 +189,13 @@ static void finish(struct batch *b)
     }
     /* From here on they are exclusive. */
     for (struct offline *o = b->offline; o < end; o++) {
+        ASSERT(superblock_is_exclusive(o->superblock));
         const char *damage = purge_superblock(b, o);
         if (damage != NULL) {
             superblock_quarantine(o->superblock, "purge", damage);
             o->superblock = NULL;
+        } else {
+            AUDIT(superblock_check(o->superblock));
         }
     }
     give_back_flush(&b->pages);

@@ -23,6 +23,7 @@
  * published), and a mapping between its removal from the table and its unmapping.  At most one superblock's blocks, or
  * one mapping, for each such thread.
  */
+#include "heap/audit.h"
 #include "heap/heap.h"
 #include "heap/large.h"
 #include "heap/mapping_table.h"
@@ -85,6 +86,8 @@ static void recover_superblock(struct superblock *s, bool was_posted)
         s->slice.next = s->slice.prev = SLICE_NONE;
         superblock_recount(s);
     }
+    if (h->active[s->class] != s)
+        AUDIT(superblock_check(s));
     if (h->active[s->class] != s && (unlisted || was_posted || is_due(s)))
         heap_post(h, s);
 }

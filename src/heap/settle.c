@@ -17,6 +17,7 @@
  * class online, and whatever left the active slot is offline, in the global heap, its frees remote.  Kept to compare
  * with.
  */
+#include "heap/audit.h"
 #include "heap/heap.h"
 #include "heap/lend.h"
 #include "heap/remote.h"
@@ -135,6 +136,8 @@ void heap_settle(struct heap *h, struct superblock *s)
 {
     ASSERT(lock_is_mine(&h->lock));
     ASSERT(h->active[s->class] != s);
+    ASSERT(superblock_owner(s) == h || superblock_is_exclusive(s));
+    AUDIT(superblock_check(s));
     for (int attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
         if (heap_collect(h, s) != rcs_done)
             break;
@@ -151,6 +154,7 @@ void heap_settle(struct heap *h, struct superblock *s)
         heap_list_insert(h, s, group);
         if (superblock_is_exclusive(s))
             superblock_set_owner(s, h);
+        AUDIT(superblock_check_listed(s, h));
         if (arm(s)) {
             pass_on_surplus(h, s, word);
             return;

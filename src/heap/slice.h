@@ -141,9 +141,14 @@ static inline bool slice_has_pages(const struct slice *s)
     return s->content != content_zero;
 }
 
+static inline bool slice_is_in_bin(const struct slice *s)
+{
+    return s->kind == slice_free || s->kind == slice_free_end;
+}
+
 static inline bool slice_is_free(const struct slice *s)
 {
-    return s->kind == slice_unknown || s->kind == slice_free || s->kind == slice_free_end;
+    return s->kind == slice_unknown || slice_is_in_bin(s);
 }
 
 /* Its pages are there, and zero; it is out of the bins. */
@@ -172,7 +177,7 @@ static inline void slice_taken(struct slice *s)
 /* It is free again.  `is_aged`: it has not been used since the last purge pass. */
 static inline void slice_given(struct slice *s, bool is_aged)
 {
-    ASSERT(s->kind != slice_free && s->kind != slice_free_end);
+    ASSERT(!slice_is_in_bin(s));
     ASSERT(s->content != content_ready);
     __atomic_store_n(&s->to_head, 0, __ATOMIC_RELEASE);
     slice_become(s, slice_unknown);

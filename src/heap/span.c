@@ -135,6 +135,7 @@ static bool is_crowded(void)
 
 static void give(uint32_t first, size_t slices, bool is_aged)
 {
+    CHECK(!slice_is_in_bin(slice_at(first)) && !slice_is_in_bin(slice_at(first + (uint32_t)slices - 1)));
     for (size_t i = 0; i < slices; i++)
         slice_given(slice_at(first + (uint32_t)i), is_aged);
     lock_take(&span_lock);

@@ -5,7 +5,6 @@
 
 #include "os/os.h"
 
-#define BLOCKS_MAX 4096
 
 /* ---- units ---- */
 
@@ -90,7 +89,7 @@ struct superblock *superblock_format(uint32_t first, unsigned class, unsigned sl
 {
     struct superblock *s = descriptor_of_slice(first);
     const struct size_class *row = &size_class[class];
-    ASSERT(superblock_is_exclusive(s));
+    CHECK(superblock_is_exclusive(s) && s->slice.kind == slice_unknown); /* it is nobody's */
     ASSERT(slices <= row->slices && slices * SLICE_BYTES >= row->bytes);
     s->word = 0;
     s->notify_at = NOTIFY_NEVER;
@@ -140,7 +139,7 @@ static unsigned units_to_carve(const struct superblock *s, unsigned shift, enum 
 static uint64_t link_run(const struct superblock *s, unsigned low, unsigned high)
 {
     char *block = superblock_block(s, low);
-    const uint64_t step = ((uint64_t)s->block_bytes << 16) - 1; /* next address, one fewer */
+    const uint64_t step = ((uint64_t)s->block_bytes << WORD_COUNT_BITS) - 1; /* next address, one fewer */
     uint64_t word = word_pack(block, high - low);
     const uint64_t first = word;
     for (unsigned left = high - low; left > 1; left--) {
@@ -206,12 +205,14 @@ struct carving superblock_carve(const struct superblock *s, enum carve amount)
 
 void superblock_count_carving(struct superblock *s, struct carving carving)
 {
+    ASSERT((carving.units & ~s->uncarved) == 0 && s->carved + word_count(carving.word) <= s->blocks);
     s->uncarved &= ~carving.units;
     s->carved = (uint16_t)(s->carved + word_count(carving.word));
 }
 
 void superblock_discount_carving(struct superblock *s, struct carving carving)
 {
+    ASSERT((carving.units & s->uncarved) == 0 && s->carved >= word_count(carving.word));
     s->uncarved |= carving.units;
     s->carved = (uint16_t)(s->carved - word_count(carving.word));
 }
@@ -265,7 +266,7 @@ void superblock_forget_lent(struct superblock *s)
 
 const char *superblock_check_list(const struct superblock *s, uint64_t word)
 {
-    uint64_t seen[BLOCKS_MAX / 64] = {0};
+    uint64_t seen[SUPERBLOCK_BLOCKS_MAX / 64] = {0};
     size_t bytes = (size_t)s->blocks * s->block_bytes;
     unsigned count = word_count(word);
     if (count > s->carved)
@@ -295,7 +296,7 @@ const char *superblock_check_list(const struct superblock *s, uint64_t word)
  * the middle of it can do it. */
 static struct {
     struct superblock *_Atomic of;
-    uint64_t is_free[BLOCKS_MAX / 64];
+    uint64_t is_free[SUPERBLOCK_BLOCKS_MAX / 64];
 } rebuilding;
 
 /* Links the free blocks that exist in address order. */
