@@ -19,6 +19,7 @@
 #include "manager/start.h"
 #include "manager/state.h"
 #include "options/options.h"
+#include "os/lock.h"
 #include "os/os.h"
 #include "rcs/hot.h"
 #include "rcs/rcs.h"
@@ -78,6 +79,7 @@ static char *prepare_block(void)
 
 static void run(void)
 {
+    lock_forget_held();
     manager_run();
     manager_end();
 }

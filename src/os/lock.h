@@ -117,6 +117,15 @@ static inline void lock_note_released(const struct lock *lock)
 #endif
 }
 
+/* By a thread that begins where the thread-local variables of another one were: in the child of a fork, of one that may
+ * have held locks. */
+static inline void lock_forget_held(void)
+{
+#ifdef SUTLER_DEBUG
+    lock_ranks_held = 0;
+#endif
+}
+
 static inline bool lock_try(struct lock *lock)
 {
     uint32_t expected = 0;
