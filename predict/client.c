@@ -352,7 +352,7 @@ static bool is_there(struct predict_client *client, struct answer *answer)
         STORE_RELAXED(&client->x_refused, client->x_refused + 1);
     else if (state == ANSWER_PENDING && engine_spins > 0) {
         while ((state = LOAD(&answer->x_state)) == ANSWER_PENDING && ticks_now() - now < client->cost_ticks)
-            cpu_relax();
+            engine_pause();
     }
     client->late += state != ANSWER_READY;
     return state == ANSWER_READY;
@@ -511,7 +511,7 @@ static void thread_ends(void *unused)
     manager_resume();
     manager_wake();
     if (syscall(SYS_gettid) == getpid())
-        STORE(&manager_main_gone, true);
+        manager_main_ends();
 }
 
 static void fork_prepare(void)
@@ -543,7 +543,6 @@ static void fork_child(void)
         if (is_client(mine.clients[i]))
             mine.clients[i] = NULL;
     }
-    STORE(&manager_main_gone, false);
     pthread_setspecific(thread_key, &main_thread_mark);
 }
 

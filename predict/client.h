@@ -20,6 +20,7 @@
 
 #include "engine.h"
 #include "machine.h"
+#include "manager.h"
 #include "predict.h"
 #include "predictors.h"
 

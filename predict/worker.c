@@ -14,6 +14,7 @@
  * begins anew after it.
  */
 #include "client.h"
+#include "say.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,10 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
-
-__thread int engine_bypass __attribute__((tls_model("initial-exec"))); /* engines/manager.c asks for these two */
-struct engine_counts engine_counts;
 
 #define STRAYS 1u /* wrong guesses in a row that are not yet a reason to begin anew */
 

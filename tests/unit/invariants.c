@@ -33,7 +33,7 @@ static void expect_found(const struct superblock *s, const char *wrong)
 /* Sets `field` to `value`, has it found, and mends it. */
 #define EXPECT_FOUND(field, value, wrong)                                                                              \
     do {                                                                                                               \
-        __typeof__(field) sound = (field);                                                                             \
+        __typeof__(0 + (field)) sound = (field);                                                                        \
         (field) = (value);                                                                                             \
         expect_found(s, wrong);                                                                                        \
         (field) = sound;                                                                                               \
