@@ -23,13 +23,13 @@ void free_notify(struct superblock *s)
 {
     struct heap *h = superblock_owner(s);
     if (h == NULL)
-        return; /* being moved; whoever has it will settle it */
+        return; /* being moved; whoever has it will relist it */
     if (!slow_enter()) {
         heap_post(h, s);
         return;
     }
     if (lock_try(&h->lock)) {
-        heap_settle_posted(h, s);
+        heap_relist_posted(h, s);
         lock_release(&h->lock);
     } else {
         heap_post(h, s);

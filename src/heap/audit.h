@@ -15,8 +15,8 @@
  * is broken is no internal error: the program may have written to a free block, and whoever meets that reports it. */
 const char *superblock_check(const struct superblock *s);
 
-/* It is where heap_settle leaves what `h` keeps: owned by it, linked on the list of its class and group, and armed for the
- * next step. */
+/* It is where heap_relist leaves what `h` keeps: owned by it, linked on the list of its class and group, and armed for
+ * the next step. */
 const char *superblock_check_listed(const struct superblock *s, const struct heap *h);
 
 #endif

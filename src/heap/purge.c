@@ -148,7 +148,7 @@ static void put_online(const struct offline *o)
         global_adopt(s);
     } else {
         lock_take(&h->lock);
-        heap_settle(h, s);
+        heap_relist(h, s);
         lock_release(&h->lock);
     }
     note_look(s, look_of(s), true);

@@ -8,8 +8,8 @@
  * found held tells that its data may be half-written, and they are made anew from something that is not:
  *   binding lock   heap_of_cid, and from it each heap's slot (exchange, heap_bind_slow); the chunk of heap/meta.c is
  *                  given up
- *   heap lock      its lists, from the owner words: every superblock it owns is posted to it and settled
- *                  (heap/settle.c); blocks counted as carved, from the units
+ *   heap lock      its lists, from the owner words: every superblock it owns is posted to it and relisted
+ *                  (heap/relist.c); blocks counted as carved, from the units
  *   span lock      bins, from the tags of free spans
  *   mapping lock   nothing: heap/mapping.c changes its table by single stores
  * Mailboxes are pushed to without a lock, in two stores: all are made anew.

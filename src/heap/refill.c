@@ -171,12 +171,12 @@ static enum rcs_result inspect(struct heap *h, struct superblock *s)
     if (damage != NULL)
         superblock_quarantine(s, "malloc", damage);
     else
-        heap_settle(h, s);
+        heap_relist(h, s);
     return rcs_done;
 }
 
-/* The superblock malloc goes on with, of those on the heap's lists.  Posted superblocks are settled first if there
- * is nothing good, and every now and then: not each time, for settling takes a superblock from under the threads
+/* The superblock malloc goes on with, of those on the heap's lists.  Posted superblocks are relisted first if there
+ * is nothing good, and every now and then: not each time, for relisting takes a superblock from under the threads
  * that free into it. */
 static struct superblock *find_listed(struct heap *h, unsigned c)
 {
@@ -223,7 +223,7 @@ static enum refill install(struct heap *h, unsigned c, struct superblock *old, s
     enum refill stocked = restock(h, s, old != &empty_superblock);
     if (stocked != refill_ready) {
         if (superblock_is_exclusive(s))
-            heap_settle(h, s);
+            heap_relist(h, s);
         else
             heap_post(h, s);
         return stocked == refill_exhausted ? refill_moved : stocked; /* its blocks are gone meanwhile: start over */
@@ -235,7 +235,7 @@ static enum refill install(struct heap *h, unsigned c, struct superblock *old, s
         return refill_failed(result);
     }
     if (old != &empty_superblock)
-        heap_settle(h, old);
+        heap_relist(h, old);
     return refill_ready;
 }
 
@@ -315,7 +315,7 @@ static void *take_from(struct heap *h, struct superblock *s)
         block = word_block(s->word);
         s->word = *link_of(block);
     }
-    heap_settle(h, s);
+    heap_relist(h, s);
     return block;
 }
 

@@ -260,7 +260,7 @@ static void bring_online(struct heap *h, struct heap *other, uint32_t chain, boo
         else if (shares && superblock_is_mostly_free(s, s->word))
             global_adopt(s);
         else
-            heap_settle(h, s);
+            heap_relist(h, s);
     }
 }
 
@@ -292,7 +292,7 @@ static uint32_t take_posted(struct heap *h)
             chain_offline(h, s, &chain);
         else if (owner != NULL && owner != h)
             heap_post(owner, s);
-        /* else it is active, and its next refill collects; or somebody has it exclusively, and will settle it */
+        /* else it is active, and its next refill collects; or somebody has it exclusively, and will relist it */
     }
     return chain;
 }

@@ -3,11 +3,11 @@
  * fork: the child has the memory as it was at one instant and only the thread that forked.
  *
  * A superblock of heap 0 with three live blocks is listed as full. Thread 1 frees two of them, from whichever heap it
- * runs on, and settles the superblock when notified. Thread 0 forks at any instant and takes no lock before: thread 1 may
- * be anywhere in a section, between a commit and its handler, between consuming ARMED and posting, or half-way through
- * settling, under the heap's lock. From there on the model is the child: thread 1 is gone. The child recovers before it
- * does anything else (clears every mark "in a mailbox", empties the mailboxes, makes the lists anew if their lock was
- * held, settles every superblock it finds due), then frees what is left.
+ * runs on, and relists the superblock when notified. Thread 0 forks at any instant and takes no lock before: thread 1
+ * may be anywhere in a section, between a commit and its handler, between consuming ARMED and posting, or half-way
+ * through relisting, under the heap's lock. From there on the model is the child: thread 1 is gone. The child recovers
+ * before it does anything else (clears every mark "in a mailbox", empties the mailboxes, makes the lists anew if their
+ * lock was held, relists every superblock it finds due), then frees what is left.
  *
  * Claims: the child finds every free block once, and the superblock listed by its true count, armed; only a block that
  * thread 1 was about to free, and a chain it had taken and not yet joined, stay live for ever.
@@ -67,7 +67,7 @@ inline join(list, onto, whole)
     }
 }
 
-inline settle()
+inline relist()
 {
     do
     :: result = DONE;
@@ -154,7 +154,7 @@ inline free_block(b)
     :: o == 0
     :: o == 1 ->
         if
-        :: atomic { heap_lock == 0 -> heap_lock = me + 1 }; settle(); unlock(heap_lock, me)
+        :: atomic { heap_lock == 0 -> heap_lock = me + 1 }; relist(); unlock(heap_lock, me)
         :: heap_lock != 0 -> post()
         fi
     :: o == 2 -> post()

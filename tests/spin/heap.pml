@@ -16,8 +16,8 @@
  * Broken on purpose:
  *   RETURN_RELINKED   a remote chain that was joined to a list and could not be published goes back as it is, its links
  *                     leading into that list
- *   NOT_REARMED       settling leaves the remote word unarmed
- *   SETTLE_ACTIVE     settling what was posted does not look whether the superblock has become active again
+ *   NOT_REARMED       relisting leaves the remote word unarmed
+ *   RELIST_ACTIVE     relisting what was posted does not look whether the superblock has become active again
  *   NO_POST           a slow path that lost its heap does not post the superblock it had in hand
  *   NO_FENCE          (PURGE, MERGE) sections that began before the superblock was taken offline run on
  *   ARM_BEFORE_OWNER  (PURGE, MERGE) the remote word is armed before the owner is stored
@@ -133,7 +133,7 @@ inline collect(h, s)
     fi
 }
 
-/* ---- settling ---- */
+/* ---- relisting ---- */
 
 inline take_off_list(h, s)
 {
@@ -169,7 +169,7 @@ inline release(h, s)
     fi
 }
 
-inline settle(h, s)
+inline relist(h, s)
 {
     do
     :: collect(h, s);
@@ -205,16 +205,16 @@ inline settle(h, s)
     od
 }
 
-inline settle_posted(h, s)
+inline relist_posted(h, s)
 {
     o = owner[s];
     if
     :: o == h ->
-#ifdef SETTLE_ACTIVE
-        settle(h, s)
+#ifdef RELIST_ACTIVE
+        relist(h, s)
 #else
         if
-        :: active_of[h] != s -> settle(h, s)
+        :: active_of[h] != s -> relist(h, s)
         :: active_of[h] == s
         fi
 #endif
@@ -228,8 +228,8 @@ inline drain(h)
 {
     atomic { mail = mailbox[h]; mailbox[h] = 0 };
     do
-    :: mail & 1 -> mail = mail & 2; x_in_mail[0] = 0; settle_posted(h, 0)
-    :: mail & 2 -> mail = mail & 1; x_in_mail[1] = 0; settle_posted(h, 1)
+    :: mail & 1 -> mail = mail & 2; x_in_mail[0] = 0; relist_posted(h, 0)
+    :: mail & 2 -> mail = mail & 1; x_in_mail[1] = 0; relist_posted(h, 1)
     :: mail == 0 -> break
     od
 }
@@ -319,7 +319,7 @@ inline refill(h)
             if
             :: result == DONE ->
                 if
-                :: old != EMPTY_SUPERBLOCK -> settle(h, old)
+                :: old != EMPTY_SUPERBLOCK -> relist(h, old)
                 :: else
                 fi
             :: result != DONE && group[s] != UNLISTED /* nothing has happened to it: it stays where it is */
@@ -411,7 +411,7 @@ inline release_block(s, b)
         :: h != NO_HEAP ->
             if
             :: atomic { heap_lock[h] == 0 -> heap_lock[h] = me + 1 };
-               settle_posted(h, s);
+               relist_posted(h, s);
                unlock(heap_lock[h], me)
             :: heap_lock[h] != 0 -> post(h, s)
             fi
@@ -475,7 +475,7 @@ inline take_offline(h, s)
 }
 
 /* Of an exclusive superblock: everything by plain stores. Then it is heap h's, who may have to look again. */
-inline settle_exclusive(h, s)
+inline relist_exclusive(h, s)
 {
     CHECK_LOCKED(h);
     atomic { chain = x_remote[s]; x_remote[s] = 0; x_armed[s] = 0 };
@@ -531,7 +531,7 @@ inline purge(s)
             w = word[s];
             if
             :: COUNT(w) == BLOCKS -> give_span(s); w = 0
-            :: else -> w = 0; lock(heap_lock[h], me); settle_exclusive(h, s); unlock(heap_lock[h], me)
+            :: else -> w = 0; lock(heap_lock[h], me); relist_exclusive(h, s); unlock(heap_lock[h], me)
             fi
         :: else
         fi
@@ -557,11 +557,11 @@ inline merge()
        unlock(heap_lock[0], me);
        FENCE();
        if
-       :: n & 1 -> settle_exclusive(1, 0)
+       :: n & 1 -> relist_exclusive(1, 0)
        :: else
        fi;
        if
-       :: n & 2 -> settle_exclusive(1, 1)
+       :: n & 2 -> relist_exclusive(1, 1)
        :: else
        fi;
        n = 0

@@ -4,14 +4,14 @@
  * are involved, so there are no sections here.
  *
  * One superblock of heap 0 is full and armed. Two threads of other heaps free a block of it. Meanwhile a thief takes it
- * from heap 0 to heap 1, where it is settled, and each heap empties its mailbox when it likes.
+ * from heap 0 to heap 1, where it is relisted, and each heap empties its mailbox when it likes.
  *
  * Claims: the superblock is never in two mailboxes; and when all is quiet a block on the remote list means that it is in
  * a mailbox. After every mailbox has been swept once more, nothing is left on the remote list and it is armed again.
  *
  * Broken on purpose:
- *   NOT_REARMED       settling leaves the remote word unarmed
- *   CLEAR_LATE        the mark "in a mailbox" is cleared after settling instead of before
+ *   NOT_REARMED       relisting leaves the remote word unarmed
+ *   CLEAR_LATE        the mark "in a mailbox" is cleared after relisting instead of before
  *   MARK_BEFORE_OWNER the poster sets the mark, then reads the owner, and takes the mark back if there is none
  *   ARM_BEFORE_OWNER  the new owner arms first and signs as owner after
  *   RESET_MARK        the thief resets the mark of a superblock it took
@@ -42,7 +42,7 @@ inline post(heap)
 }
 
 /* Of an owned superblock, under its heap's lock. */
-inline settle()
+inline relist()
 {
     do
     :: atomic { collected = collected + x_remote; x_remote = 0; x_armed = 0 };
@@ -66,7 +66,7 @@ inline drain(heap)
 #endif
        o = owner;
        if
-       :: o == heap -> settle()
+       :: o == heap -> relist()
        :: o != heap && o != NO_HEAP ->
 #ifndef NO_FORWARD
            post(o)
@@ -113,7 +113,7 @@ proctype pusher()
     finished++
 }
 
-/* Heap 1 takes the superblock from heap 0: sections are fenced off, the new owner settles. */
+/* Heap 1 takes the superblock from heap 0: sections are fenced off, the new owner relists. */
 proctype thief()
 {
     lock(heap_lock[1]);
@@ -124,11 +124,11 @@ proctype thief()
 #endif
     unlock(heap_lock[0]);
 #ifdef ARM_BEFORE_OWNER
-    settle();
+    relist();
     owner = 1;
 #else
     owner = 1;
-    settle();
+    relist();
 #endif
     unlock(heap_lock[1]);
     finished++

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a slow path does is bounded whatever there is: it settles so much of a mailbox, looks at so many nearly full
+ * What a slow path does is bounded whatever there is: it relists so much of a mailbox, looks at so many nearly full
  * superblocks, and goes on there the next time; and it waits for no class's lock but its own.
  */
 #include "heap/remote.h"
@@ -9,10 +9,10 @@
 
 #define LOOK_FURTHER 64
 
-static void settle(struct heap *h, struct superblock *s)
+static void relist(struct heap *h, struct superblock *s)
 {
     lock_take(&h->lock);
-    heap_settle(h, s);
+    heap_relist(h, s);
     lock_release(&h->lock);
 }
 
@@ -23,12 +23,12 @@ static struct superblock *full(struct heap *h, unsigned c)
     test_carve_all(s);
     while (test_take(s) != NULL)
         continue;
-    settle(h, s);
+    relist(h, s);
     EXPECT_EQ(s->group, group_nearly_full);
     return s;
 }
 
-static void a_mailbox_is_settled_by_parts(unsigned c)
+static void a_mailbox_is_relisted_by_parts(unsigned c)
 {
     enum { count = 3 * DRAIN_MAX / 2 };
     struct heap *h = test_heap_new(true);
@@ -74,7 +74,7 @@ static void a_look_goes_on_where_the_last_one_ended(unsigned c)
     EXPECT(heap_find_further(h, c) == NULL);
     EXPECT(heap_find_further(h, c) == there);
     lock_release(&h->lock);
-    settle(h, s[2 * LOOK_FURTHER - 1]);
+    relist(h, s[2 * LOOK_FURTHER - 1]);
 }
 
 /* One lock for all would be waited for until the watchdog comes. */
@@ -94,7 +94,7 @@ int main(void)
 {
     unit_print_mode();
     unit_watchdog(60);
-    a_mailbox_is_settled_by_parts(size_class_of(1024));
+    a_mailbox_is_relisted_by_parts(size_class_of(1024));
     a_look_goes_on_where_the_last_one_ended(size_class_of(1000));
     classes_have_global_locks_of_their_own(size_class_of(64), size_class_of(80));
     return 0;

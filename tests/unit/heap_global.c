@@ -21,10 +21,10 @@ static size_t bound(const struct heap *h, unsigned c)
     return max_size(surplus_floor(c), h->class[c].listed / 4);
 }
 
-static void settle(struct heap *h, struct superblock *s)
+static void relist(struct heap *h, struct superblock *s)
 {
     lock_take(&h->lock);
-    heap_settle(h, s);
+    heap_relist(h, s);
     lock_release(&h->lock);
 }
 
@@ -54,7 +54,7 @@ static void surplus_is_passed_on(struct heap *h, unsigned c)
     void *block[count];
     unsigned held = 0;
     for (unsigned i = 0; i < count; i++) { /* one block in use each: mostly free */
-        settle(h, with_live(c, 1, block, &held));
+        relist(h, with_live(c, 1, block, &held));
         EXPECT(h->class[c].surplus <= bound(h, c));
         EXPECT_EQ(superblocks_of(h, c) + superblocks_of(global_heap_of(c), c), i + 1);
     }
@@ -70,7 +70,7 @@ static void surplus_is_passed_on(struct heap *h, unsigned c)
     struct superblock *s = global_take(c, false);
     EXPECT(s != NULL && superblock_owner(s) == NULL);
     EXPECT(superblocks_of(global_heap_of(c), c) <= surplus_floor(c));
-    settle(h, s);
+    relist(h, s);
     expect_heaps_sound();
 }
 
@@ -81,7 +81,7 @@ static void empty_ones_become_spans_again(struct heap *h, unsigned c)
     size_t before = span_counts().in_use_bytes, each = size_class[c].slices * SLICE_BYTES;
     size_t there = class_inspect(c).superblocks;
     for (int i = 0; i < 12; i++) {
-        settle(h, with_live(c, 0, none, &held));
+        relist(h, with_live(c, 0, none, &held));
         EXPECT(h->class[c].surplus <= bound(h, c));
     }
     size_t kept = class_inspect(c).superblocks;
@@ -98,11 +98,11 @@ static void a_large_heap_keeps_a_quarter(struct heap *h, unsigned c)
     void **block = unit_map(count * 2ul * blocks * sizeof *block);
     size_t empty = h->class[c].surplus;
     for (unsigned i = 0; i < count; i++)
-        settle(h, with_live(c, blocks, block, &held));
+        relist(h, with_live(c, blocks, block, &held));
     EXPECT_EQ(h->class[c].surplus, empty);
     unsigned in_use = held;
     for (unsigned i = 0; i < count; i++)
-        settle(h, with_live(c, 1, block, &held));
+        relist(h, with_live(c, 1, block, &held));
     EXPECT(h->class[c].surplus > surplus_floor(c));
     EXPECT(h->class[c].surplus <= bound(h, c));
     EXPECT(superblocks_of(h, c) + superblocks_of(global_heap_of(c), c) >= 2 * count); /* all that are in use */
@@ -221,7 +221,7 @@ static void what_is_a_quarter_free_comes_before_carving(unsigned c)
         struct superblock *active = test_superblock_new(c), *s;
         superblock_set_owner(active, h);
         h->active[c] = active;
-        settle(h, s = with_live(c, blocks - blocks * free_percent / 100, block, &held));
+        relist(h, s = with_live(c, blocks - blocks * free_percent / 100, block, &held));
         test_heap_bind(h);
         void *p = malloc(size_class[c].bytes);
         EXPECT(p != NULL && descriptor_head(descriptor_of(p)) == (free_percent > 25 ? s : active));

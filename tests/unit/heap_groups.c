@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A superblock's way through the fullness groups.  Settled with any number of blocks in use it must be listed in the
+ * A superblock's way through the fullness groups.  Relisted with any number of blocks in use it must be listed in the
  * group of that number, with notify_at at exactly the count where the next group begins; walked up by free() one block
  * at a time it must be in the right group after every single free; and whatever malloc and free do to a heap, retiring
  * and activating superblocks as they go, the lists must tell the truth at any moment.
@@ -46,7 +46,7 @@ static void unlist(struct heap *h, struct superblock *s)
 }
 
 /* Every number of blocks in use, with all, half or one carving's worth of the superblock carved. */
-static void settled_by_count(struct heap *h, unsigned c)
+static void relisted_by_count(struct heap *h, unsigned c)
 {
     struct superblock *s = test_superblock_new(c);
     void **block = unit_map(s->blocks * sizeof *block);
@@ -56,7 +56,7 @@ static void settled_by_count(struct heap *h, unsigned c)
             for (unsigned i = 0; i < live; i++)
                 block[i] = test_take(s);
             lock_take(&h->lock);
-            heap_settle(h, s);
+            heap_relist(h, s);
             lock_release(&h->lock);
             expect_listed_right(h, s);
             unlist(h, s);
@@ -85,7 +85,7 @@ static void walked_up_by_free(struct heap *h, unsigned c, struct rng *rng)
         block[k] = test_take(s);
     }
     lock_take(&h->lock);
-    heap_settle(h, s);
+    heap_relist(h, s);
     lock_release(&h->lock);
     unsigned groups = 1;
     for (unsigned i = 0; i < blocks; i++) {
@@ -149,7 +149,7 @@ int main(void)
         unsigned c = size_class_of(sizes[i]);
         struct heap *h = test_heap_new(true);
         test_heap_bind(h);
-        settled_by_count(h, c);
+        relisted_by_count(h, c);
         walked_up_by_free(h, c, &rng);
         driven_by_malloc(h, c, &rng);
         test_heap_bind(NULL);

@@ -119,7 +119,7 @@ static struct heap *owner_after_passes(struct heap *idle, unsigned c, unsigned r
     test_carve_all(s);
     *block = test_take(s);
     lock_take(&idle->lock);
-    heap_settle(idle, s);
+    heap_relist(idle, s);
     lock_release(&idle->lock);
     for (int pass = 0; pass < 4; pass++) {
         heap_here()->refills += refills;

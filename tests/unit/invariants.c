@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the library checks of itself is broken here on purpose, one thing at a time, in a child.  superblock_check and
- * superblock_check_listed find each; where a superblock is settled, purged or recovered, debug builds die of it; and what
- * would hand out memory twice ends the process in any build.
+ * superblock_check_listed find each; where a superblock is relisted, purged or recovered, debug builds die of it; and
+ * what would hand out memory twice ends the process in any build.
  */
 #include "death.h"
 #include "heap/arena.h"
@@ -83,8 +83,8 @@ static void what_is_listed_is_checked(void)
     test_take(s);
     test_take(t);
     lock_take(&h->lock);
-    heap_settle(h, s);
-    heap_settle(h, t);
+    heap_relist(h, s);
+    heap_relist(h, t);
     EXPECT(superblock_check_listed(s, h) == NULL && superblock_check_listed(t, h) == NULL);
     EXPECT(superblock_check_listed(s, &global_heap[0]) != NULL);
     h->active[0] = s;
@@ -131,27 +131,27 @@ static void span_taken_that_is_not_free(void)
 }
 
 #ifdef SUTLER_DEBUG
-static void settled_with_a_wrong_count(void)
+static void relisted_with_a_wrong_count(void)
 {
     struct heap *h = test_heap_new(true);
     struct superblock *s = new_half_free(0);
     s->carved++;
     lock_take(&h->lock);
-    heap_settle(h, s);
+    heap_relist(h, s);
 }
 
-static void settled_without_the_lock(void)
+static void relisted_without_the_lock(void)
 {
-    heap_settle(test_heap_new(true), new_half_free(0));
+    heap_relist(test_heap_new(true), new_half_free(0));
 }
 
-static void settled_by_another_heap(void)
+static void relisted_by_another_heap(void)
 {
     struct heap *h = test_heap_new(true);
     struct superblock *s = new_half_free(0);
     superblock_set_owner(s, test_heap_new(true));
     lock_take(&h->lock);
-    heap_settle(h, s);
+    heap_relist(h, s);
 }
 
 static struct superblock *listed(unsigned c)
@@ -161,7 +161,7 @@ static struct superblock *listed(unsigned c)
     test_carve_all(s);
     test_take(s);
     lock_take(&h->lock);
-    heap_settle(h, s);
+    heap_relist(h, s);
     lock_release(&h->lock);
     return s;
 }
@@ -190,9 +190,9 @@ static void carving_counted_twice(void)
 
 static void debug_builds_die(void)
 {
-    EXPECT_DEATH(settled_with_a_wrong_count, "miscounted");
-    EXPECT_DEATH(settled_without_the_lock, "lock_is_mine");
-    EXPECT_DEATH(settled_by_another_heap, "superblock_owner(s) == h");
+    EXPECT_DEATH(relisted_with_a_wrong_count, "miscounted");
+    EXPECT_DEATH(relisted_without_the_lock, "lock_is_mine");
+    EXPECT_DEATH(relisted_by_another_heap, "superblock_owner(s) == h");
     EXPECT_DEATH(purged_with_a_lost_slice, "belongs to something else");
     EXPECT_DEATH(recovered_with_a_wrong_count, "miscounted");
     EXPECT_DEATH(carving_counted_twice, "carving.units");

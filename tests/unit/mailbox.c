@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Mailboxes: a superblock that needs settling is posted by anyone, settled once by its owner, forwarded if it has
+ * Mailboxes: a superblock that needs relisting is posted by anyone, relisted once by its owner, forwarded if it has
  * moved, and forgotten if it has gone.  However often it is posted it is in at most one mailbox, and a post that comes
  * while the mailbox is being emptied is not lost.
  */
@@ -19,10 +19,10 @@ static void drain(struct heap *h)
     lock_release(&h->lock);
 }
 
-static void settle(struct heap *h, struct superblock *s)
+static void relist(struct heap *h, struct superblock *s)
 {
     lock_take(&h->lock);
-    heap_settle(h, s);
+    heap_relist(h, s);
     lock_release(&h->lock);
 }
 
@@ -39,8 +39,8 @@ static void posted_twice_is_there_once(struct heap *h, unsigned c)
     struct superblock *s = test_superblock_new(c), *t = test_superblock_new(c);
     test_carve_all(s);
     test_carve_all(t);
-    settle(h, s);
-    settle(h, t);
+    relist(h, s);
+    relist(h, t);
     heap_post(h, s);
     heap_post(h, s);
     EXPECT_EQ(mailbox_length(h), 1);
@@ -56,8 +56,8 @@ static void posted_twice_is_there_once(struct heap *h, unsigned c)
     expect_heaps_sound();
 }
 
-/* A stale list place, a disarmed remote word: what settling repairs. */
-static void a_drain_settles(struct heap *h, unsigned c)
+/* A stale list place, a disarmed remote word: what relisting repairs. */
+static void a_drain_relists(struct heap *h, unsigned c)
 {
     struct superblock *s = test_superblock_new(c);
     test_carve_all(s);
@@ -65,7 +65,7 @@ static void a_drain_settles(struct heap *h, unsigned c)
     void **block = unit_map(blocks * sizeof *block);
     for (unsigned i = 0; i < blocks; i++)
         block[i] = test_take(s);
-    settle(h, s);
+    relist(h, s);
     EXPECT_EQ(s->group, group_nearly_full);
     for (unsigned i = 0; i < blocks - 1; i++)
         EXPECT_EQ(remote_push(s, block[i]), i == 0);
@@ -86,7 +86,7 @@ static void what_moved_is_forwarded(struct heap *h, struct heap *other, unsigned
     struct superblock *s = test_superblock_new(c);
     test_carve_all(s);
     void *block = test_take(s);
-    settle(other, s);
+    relist(other, s);
     EXPECT_EQ(remote_push(s, block), remote_pushed_armed);
     heap_post(h, s); /* whoever posted it had read the owner before it moved */
     drain(h);
@@ -109,7 +109,7 @@ static void what_has_gone_is_forgotten(struct heap *h, unsigned c)
     struct superblock *s = test_superblock_new(c);
     test_carve_all(s);
     uint64_t word = s->word;
-    heap_post(h, s); /* somebody has it exclusively, and will settle it */
+    heap_post(h, s); /* somebody has it exclusively, and will relist it */
     drain(h);
     EXPECT(superblock_owner(s) == NULL && s->word == word && s->group == group_none && s->x_mail_next == 0);
     heap_post(h, s);
@@ -131,7 +131,7 @@ static void what_has_gone_is_forgotten(struct heap *h, unsigned c)
     EXPECT(other->active[c] == s && s->group == group_none && s->notify_at == NOTIFY_NEVER && s->x_mail_next == 0);
     other->active[c] = &empty_superblock;
     superblock_clear_owner(s);
-    settle(other, s);
+    relist(other, s);
     expect_heaps_sound();
 }
 
@@ -204,7 +204,7 @@ static void no_post_is_lost(unsigned c, int rounds, struct rng *rng)
         hostage[i] = test_take(member[i]);
         for (unsigned k = 1; k < live; k++)
             test_take(member[i]);
-        settle(box[i % 2], member[i]);
+        relist(box[i % 2], member[i]);
         in_hand[i] = 1;
     }
     pthread_t thread[POSTERS];
@@ -251,8 +251,8 @@ int main(int argc, char **argv)
     unsigned c = size_class_of(900);
     test_heap_bind(h);
     posted_twice_is_there_once(h, c);
-    a_drain_settles(h, c);
-    test_heap_bind(other); /* the section that settles must run on the owner */
+    a_drain_relists(h, c);
+    test_heap_bind(other); /* the section that relists must run on the owner */
     what_moved_is_forwarded(h, other, size_class_of(10000));
     test_heap_bind(h);
     what_has_gone_is_forgotten(h, size_class_of(2000));

@@ -149,7 +149,7 @@ static void nothing_is_lost_between_threads(struct rng *rng, uint64_t blocks)
         if (shared->word == 0)
             sched_yield();
         uint64_t idle = 0;
-        armed += atomic_compare_exchange_strong(&shared->x_remote, &idle, REMOTE_ARMED); /* as settling does */
+        armed += atomic_compare_exchange_strong(&shared->x_remote, &idle, REMOTE_ARMED); /* as relisting does */
         if (rng_below(rng, 4) != 0)
             continue;
         uint64_t chain = remote_take(shared, false);

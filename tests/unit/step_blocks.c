@@ -137,7 +137,7 @@ void step_verify(void)
         give(&pool_b);
     for (unsigned c = small; c <= medium; c++)
         EXPECT_EQ(class_inspect(c).live, 0);
-    /* Both heaps' mail is settled, then everything empty goes: the next scene starts from nothing. */
+    /* Both heaps' mail is relisted, then everything empty goes: the next scene starts from nothing. */
     lock_take(&home->lock);
     heap_drain(home);
     lock_release(&home->lock);

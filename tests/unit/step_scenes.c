@@ -169,7 +169,7 @@ static void set_quiet_neighbour(void)
 {
     fill(small, SMALL, 1);
     lock_take(&elsewhere->lock);
-    heap_settle(elsewhere, half_used(small, SMALL, &pool_b, 20));
+    heap_relist(elsewhere, half_used(small, SMALL, &pool_b, 20));
     lock_release(&elsewhere->lock);
     elsewhere->pulse = elsewhere->refills;
     for (unsigned c = 0; c < CLASS_COUNT; c++)
@@ -211,18 +211,18 @@ static void set_last_of_surplus(void)
 {
     for (unsigned n = 0; n < 4; n++) {
         lock_take(&home->lock);
-        heap_settle(home, half_used(small, SMALL, &pool_a, 0));
+        heap_relist(home, half_used(small, SMALL, &pool_a, 0));
         lock_release(&home->lock);
     }
     lock_take(&home->lock);
-    heap_settle(home, half_used(small, SMALL, &pool_a, 1));
+    heap_relist(home, half_used(small, SMALL, &pool_a, 1));
     lock_release(&home->lock);
 }
 
 static void set_foreign(void)
 {
     lock_take(&elsewhere->lock);
-    heap_settle(elsewhere, half_used(small, SMALL, &pool_b, 6));
+    heap_relist(elsewhere, half_used(small, SMALL, &pool_b, 6));
     lock_release(&elsewhere->lock);
     pass(&pool_b, &pool_a, 0);
 }

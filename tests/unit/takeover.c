@@ -21,10 +21,10 @@ static void stay_on_this_cpu(void)
 
 static unsigned far_slot = 40; /* a cid nobody here will ever run on; each test takes the next */
 
-static void settle(struct heap *h, struct superblock *s)
+static void relist(struct heap *h, struct superblock *s)
 {
     lock_take(&h->lock);
-    heap_settle(h, s);
+    heap_relist(h, s);
     lock_release(&h->lock);
 }
 
@@ -57,7 +57,7 @@ static void a_resting_heap_is_stolen_from(unsigned c)
     struct superblock *s = test_superblock_new(c);
     test_carve_all(s);
     void *block = test_take(s);
-    settle(other, s);
+    relist(other, s);
     other->refills = 1; /* since the last look, which was never */
     EXPECT(steal(h, c) == NULL);
     let_it_become_quiet();
@@ -69,14 +69,14 @@ static void a_resting_heap_is_stolen_from(unsigned c)
     EXPECT(superblock_owner(s) == NULL && s->group == group_none);
     EXPECT_EQ(other->class[c].listed, 0);
     EXPECT(steal(h, c) == NULL);
-    settle(h, s);
+    relist(h, s);
     free(block); /* finds its superblock wherever it is now */
     EXPECT_EQ(class_inspect(c).live, 0);
     expect_heaps_sound();
 
     /* A heap that goes on working is left alone. */
     s = test_superblock_new(c);
-    settle(other, s);
+    relist(other, s);
     let_it_become_quiet();
     other->refills++;
     EXPECT(steal(h, c) == NULL);
@@ -92,7 +92,7 @@ static void a_refill_steals_before_it_grows(unsigned c)
     void **held = unit_map(blocks * sizeof *held);
     for (unsigned i = 0; i < blocks / 2; i++)
         held[i] = test_take(s);
-    settle(other, s);
+    relist(other, s);
     let_it_become_quiet();
     EXPECT(steal(h, size_class_of(16)) == NULL); /* has nothing of the class */
     test_heap_bind(h);
@@ -250,8 +250,8 @@ static void merging_shares_what_is_mostly_free(unsigned c)
     while (held < blocks / 2)
         block[held++] = test_take(half);
     block[held++] = test_take(hardly);
-    settle(other, half);
-    settle(other, hardly);
+    relist(other, half);
+    relist(other, hardly);
     mine->class[CLASS_COUNT - 1].listed += 100000; /* looks the larger one */
     for (int i = 0; i < 3; i++) {                  /* the first look finds it changed, the second its lists */
         look_now(mine, other);

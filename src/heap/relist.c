@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Settling: a superblock that left the active slot, had room again, emptied by a step, or got remote frees is put
+ * Relisting: a superblock that left the active slot, had room again, emptied by a step, or got remote frees is put
  * where it belongs.
  *
  * Emptiness is known in steps without a counter per operation: the gate's notify_at is the count of free blocks at
@@ -99,7 +99,7 @@ static void release(struct heap *h, struct superblock *s)
     if (word_count(word) != s->carved || !atomic_compare_exchange_strong(&s->x_remote, &armed, 0))
         return;
     if (!give_up(h, s, word)) {
-        heap_post(h, s); /* it is not armed any more: somebody has to settle it again */
+        heap_post(h, s); /* it is not armed any more: somebody has to relist it again */
         return;
     }
     const char *damage = superblock_check_list(s, word);
@@ -119,7 +119,7 @@ static unsigned surplus_floor(unsigned c)
 static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t word)
 {
     if (unlikely(option_get(option_online) == online_one) && !heap_is_global(h)) {
-        if (give_up(h, s, word)) /* else a block of it was freed meanwhile, and it stays until it settles again */
+        if (give_up(h, s, word)) /* else a block of it was freed meanwhile, and it stays until it is relisted again */
             global_adopt(s);
         return;
     }
@@ -132,7 +132,7 @@ static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t word)
         global_adopt(s);
 }
 
-void heap_settle(struct heap *h, struct superblock *s)
+void heap_relist(struct heap *h, struct superblock *s)
 {
     ASSERT(lock_is_mine(&h->lock));
     ASSERT(h->active[s->class] != s);
@@ -166,7 +166,7 @@ void heap_settle(struct heap *h, struct superblock *s)
     heap_post(h, s);
 }
 
-void heap_settle_posted(struct heap *h, struct superblock *s)
+void heap_relist_posted(struct heap *h, struct superblock *s)
 {
     ASSERT(lock_is_mine(&h->lock));
     if (slice_kind(&s->slice) != slice_superblock)
@@ -174,11 +174,11 @@ void heap_settle_posted(struct heap *h, struct superblock *s)
     struct heap *owner = superblock_owner(s);
     if (owner == h) {
         if (h->active[s->class] != s)
-            heap_settle(h, s);
+            heap_relist(h, s);
     } else if (owner != NULL) {
         heap_post(owner, s);
     }
-    /* No owner: somebody has it exclusively and will settle it. */
+    /* No owner: somebody has it exclusively and will relist it. */
 }
 
 void heap_drain(struct heap *h)
@@ -186,7 +186,7 @@ void heap_drain(struct heap *h)
     ASSERT(lock_is_mine(&h->lock));
     struct superblock *s;
     for (int i = 0; i < DRAIN_MAX && (s = heap_open_mail(h)) != NULL; i++)
-        heap_settle_posted(h, s);
+        heap_relist_posted(h, s);
 }
 
 /* ---- the global heap: superblocks that no slot owns ----
@@ -200,7 +200,7 @@ void global_adopt(struct superblock *s)
     struct heap *global = global_heap_of(s->class);
     lock_take(&global->lock);
     heap_drain(global);
-    heap_settle(global, s);
+    heap_relist(global, s);
     lock_release(&global->lock);
 }
 
