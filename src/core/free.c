@@ -25,14 +25,14 @@ void free_notify(struct superblock *s)
     if (h == NULL)
         return; /* being moved; whoever has it will relist it */
     if (!slow_enter()) {
-        heap_post(h, s);
+        heap_push_pending(h, s);
         return;
     }
     if (lock_try(&h->lock)) {
-        heap_relist_posted(h, s);
+        heap_relist_pending(h, s);
         lock_release(&h->lock);
     } else {
-        heap_post(h, s);
+        heap_push_pending(h, s);
     }
     slow_leave_and_notice();
 }
@@ -42,7 +42,7 @@ static void push_remote(struct superblock *s, void *p)
     enum remote_pushed pushed = remote_push(s, p);
     struct heap *h = superblock_owner(s);
     if (pushed == remote_pushed_armed && h != NULL)
-        heap_post(h, s);
+        heap_push_pending(h, s);
     else if (pushed == remote_double)
         free_double(p);
 }

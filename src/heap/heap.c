@@ -138,7 +138,7 @@ void heap_take_offline(struct heap *h, struct superblock *s)
 void heap_undo_offline(struct heap *h, struct superblock *s)
 {
     superblock_set_owner(s, h);
-    heap_post(h, s);
+    heap_push_pending(h, s);
 }
 
 enum rcs_result heap_give_up(struct heap *h, struct superblock *s)
@@ -157,7 +157,7 @@ enum rcs_result heap_give_up(struct heap *h, struct superblock *s)
     if (result == rcs_done && s->group != group_none)
         heap_list_remove(h, s);
     else if (result != rcs_done && was_active)
-        heap_post(h, s);
+        heap_push_pending(h, s);
     return result;
 }
 
@@ -227,33 +227,33 @@ struct superblock *heap_find_any(const struct heap *h, unsigned c)
     return s;
 }
 
-/* ---- mailbox ---- */
+/* ---- the pending stack ---- */
 
-#define MAIL_END 1u
+#define PENDING_END 1u
 
-void heap_post(struct heap *h, struct superblock *s)
+void heap_push_pending(struct heap *h, struct superblock *s)
 {
-    uint32_t unposted = 0;
-    if (!atomic_compare_exchange_strong(&s->x_mail_next, &unposted, MAIL_END))
-        return; /* in a mailbox already; whoever empties that one clears the mark before looking at s */
-    uint32_t head = atomic_load_explicit(&h->x_mailbox, memory_order_relaxed);
+    uint32_t unpushed = 0;
+    if (!atomic_compare_exchange_strong(&s->x_pending_next, &unpushed, PENDING_END))
+        return; /* on a pending stack already; whoever flushes that one clears the mark before looking at s */
+    uint32_t head = atomic_load_explicit(&h->x_pending, memory_order_relaxed);
     do
-        atomic_store_explicit(&s->x_mail_next, head == 0 ? MAIL_END : head, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&h->x_mailbox, &head, slice_of_descriptor(s) + 2,
+        atomic_store_explicit(&s->x_pending_next, head == 0 ? PENDING_END : head, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&h->x_pending, &head, slice_of_descriptor(s) + 2,
                                                   memory_order_release, memory_order_relaxed));
 }
 
-struct superblock *heap_open_mail(struct heap *h)
+struct superblock *heap_pop_pending(struct heap *h)
 {
     ASSERT(lock_is_mine(&h->lock));
-    if (h->opened == 0) {
-        if (atomic_load_explicit(&h->x_mailbox, memory_order_relaxed) == 0)
+    if (h->flushing == 0) {
+        if (atomic_load_explicit(&h->x_pending, memory_order_relaxed) == 0)
             return NULL;
-        h->opened = atomic_exchange_explicit(&h->x_mailbox, 0, memory_order_acquire);
+        h->flushing = atomic_exchange_explicit(&h->x_pending, 0, memory_order_acquire);
     }
-    struct superblock *s = descriptor_of_slice(h->opened - 2);
-    uint32_t next = atomic_exchange(&s->x_mail_next, 0); /* before it is looked at: a post from here on is another */
-    h->opened = next == MAIL_END ? 0 : next;
-    TALLY(drained);
+    struct superblock *s = descriptor_of_slice(h->flushing - 2);
+    uint32_t next = atomic_exchange(&s->x_pending_next, 0); /* before it is looked at: a push from here on is another */
+    h->flushing = next == PENDING_END ? 0 : next;
+    TALLY(flushed);
     return s;
 }

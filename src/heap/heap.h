@@ -6,8 +6,8 @@
  * 3.2; Bloemendal & Scott 2013.)
  *
  * A superblock owned by a heap is in exactly one place: active, on a list of the heap, or (when a slow path was moved
- * to another cid half-way) only in the mailbox.  The mailbox is a stack of superblocks that need relisting, pushed to
- * by anyone and emptied under the heap's lock.
+ * to another cid half-way) only on the pending stack.  The pending stack holds superblocks that need relisting, pushed
+ * to by anyone and emptied under the heap's lock.
  *
  * Everything here is called with the heap's lock held, unless it says otherwise.  The order of locks is the table of
  * ranks in os/lock.h; the lock of a second local heap is only ever tried.
@@ -31,8 +31,8 @@ struct class_lists {
 
 struct heap {
     struct lock lock;
-    _Atomic uint32_t x_mailbox; /* slice number + 2 of the first; 0 is empty */
-    uint32_t opened;            /* of what was taken from the mailbox, the first not relisted yet, likewise */
+    _Atomic uint32_t x_pending; /* slice number + 2 of the first; 0 is empty */
+    uint32_t flushing;          /* of what was taken off that stack, the first not relisted yet, likewise */
     _Atomic uint32_t x_slot;    /* its index in heap_of_cid, or SLOT_NONE; written under the binding lock */
     uint32_t number;
     uint16_t steal_at, sweep_at; /* takeover.c: the numbers of the heaps it looked at last */
@@ -108,26 +108,26 @@ enum rcs_result heap_give_up(struct heap *h, struct superblock *s);
 /* The fence was refused: a superblock taken offline from `h`, not yet touched, goes back.  No lock needed. */
 void heap_undo_offline(struct heap *h, struct superblock *s);
 
-/* ---- mailbox ---- */
+/* ---- the pending stack ---- */
 /* Has `h` relist `s` later.  No lock needed; async-signal-safe. */
-void heap_post(struct heap *h, struct superblock *s);
-/* Relists what was posted: so much at a time that the lock is not held for long. */
-#define DRAIN_MAX 64
-void heap_drain(struct heap *h);
-/* The next superblock that was posted, in no mailbox any more; NULL if there is none. */
-struct superblock *heap_open_mail(struct heap *h);
-static inline bool heap_has_mail(const struct heap *h)
+void heap_push_pending(struct heap *h, struct superblock *s);
+/* Relists what is pending: so much at a time that the lock is not held for long. */
+#define FLUSH_MAX 64
+void heap_flush_pending(struct heap *h);
+/* The next superblock that was pending, on no stack any more; NULL if there is none. */
+struct superblock *heap_pop_pending(struct heap *h);
+static inline bool heap_has_pending(const struct heap *h)
 {
-    return atomic_load_explicit(&h->x_mailbox, memory_order_relaxed) != 0 ||
-           __atomic_load_n(&h->opened, __ATOMIC_RELAXED) != 0;
+    return atomic_load_explicit(&h->x_pending, memory_order_relaxed) != 0 ||
+           __atomic_load_n(&h->flushing, __ATOMIC_RELAXED) != 0;
 }
 
 /* ---- relisting: a superblock is put where it belongs (relist.c) ---- */
 /* `s` is exclusive or owned by `h`, and not active.  Collects its remote frees, lists it by its group, arms the
  * notifications that will move it on, and passes it on if it is surplus.  An exclusive `s` becomes h's. */
 void heap_relist(struct heap *h, struct superblock *s);
-/* The same for a superblock that may have gone elsewhere meanwhile: from the mailbox, or a notify handler. */
-void heap_relist_posted(struct heap *h, struct superblock *s);
+/* The same for a superblock that may have gone elsewhere meanwhile: from the pending stack, or a notify handler. */
+void heap_relist_pending(struct heap *h, struct superblock *s);
 /* Moves the blocks of x_remote to the local list. */
 enum rcs_result heap_collect(struct heap *h, struct superblock *s);
 
@@ -160,7 +160,7 @@ struct superblock *global_take(unsigned c, enum look look);
  * no refill pays for how many heaps there are. */
 /* Makes a superblock of another heap, one at rest, exclusive: it has class `c` and room.  NULL if there is none. */
 struct superblock *heap_steal(struct heap *h, unsigned c);
-/* Before new memory is used: takes what was posted to heaps at rest, remote frees that wait for a slow path which may
+/* Before new memory is used: takes what is pending on heaps at rest, remote frees that wait for a slow path which may
  * never come, and relists it in `h`.  True if there was any. */
 bool heap_sweep(struct heap *h);
 /* For when there is no memory: makes a superblock of class `c` with room exclusive, whichever heap has it, active or not;

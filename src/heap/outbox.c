@@ -15,7 +15,7 @@ struct heap *outbox_deliver(uint64_t chain)
     switch (remote_push_chain(s, chain)) {
     case remote_pushed_armed:
         if (owner != NULL)
-            heap_post(owner, s);
+            heap_push_pending(owner, s);
         break;
     case remote_damaged: /* the chain is dropped; its blocks count as live for ever */
         damage_report("free", s, "a freed block was written to");

@@ -8,11 +8,12 @@
  * found held tells that its data may be half-written, and they are made anew from something that is not:
  *   binding lock   heap_of_cid, and from it each heap's slot (exchange, heap_bind_slow); the chunk of heap/meta.c is
  *                  given up
- *   heap lock      its lists, from the owner words: every superblock it owns is posted to it and relisted
+ *   heap lock      its lists, from the owner words: every superblock it owns is made
+ *                  pending and relisted
  *                  (heap/relist.c); blocks counted as carved, from the units
  *   span lock      bins, from the tags of free spans
  *   mapping lock   nothing: heap/mapping.c changes its table by single stores
- * Mailboxes are pushed to without a lock, in two stores: all are made anew.
+ * Pending stacks are pushed to without a lock, in two stores: all are made anew.
  *
  * Some things are in a thread's hands and nowhere else: superblocks that nobody owns (a batch being purged, one on its way
  * from heap to heap), slices that belong to nothing (a span between taking and formatting, a batch being given back).
@@ -49,8 +50,8 @@ static void bind_again(void)
 
 static void empty_lists(struct heap *h)
 {
-    atomic_store(&h->x_mailbox, 0);
-    h->opened = 0;
+    atomic_store(&h->x_pending, 0);
+    h->flushing = 0;
     if (lock_is_held(&h->lock))
         for (unsigned c = 0; c < CLASS_COUNT; c++)
             h->class[c] = (struct class_lists){0};
@@ -74,7 +75,7 @@ static struct heap *adopt(struct superblock *s)
     return h;
 }
 
-static void recover_superblock(struct superblock *s, bool was_posted)
+static void recover_superblock(struct superblock *s, bool was_pending)
 {
     struct heap *h = superblock_owner(s);
     bool is_nobodys = h == NULL;
@@ -88,8 +89,8 @@ static void recover_superblock(struct superblock *s, bool was_posted)
     }
     if (h->active[s->class] != s)
         AUDIT(superblock_check(s));
-    if (h->active[s->class] != s && (unlisted || was_posted || is_due(s)))
-        heap_post(h, s);
+    if (h->active[s->class] != s && (unlisted || was_pending || is_due(s)))
+        heap_push_pending(h, s);
 }
 
 bool heap_is_locked(void)
@@ -125,11 +126,11 @@ void heap_recover(void)
     lock_release(&span_lock);
     for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
         struct superblock *s = descriptor_of_slice(slice);
-        bool was_posted = s->x_mail_next != 0;
-        if (was_posted)
-            atomic_store(&s->x_mail_next, 0);
+        bool was_pending = s->x_pending_next != 0;
+        if (was_pending)
+            atomic_store(&s->x_pending_next, 0);
         if (s->slice.kind == slice_superblock)
-            recover_superblock(s, was_posted);
+            recover_superblock(s, was_pending);
     }
     outboxes_recover();
     lock_reset(&binding_lock);

@@ -2,10 +2,10 @@
  *
  * Refill: malloc found its active superblock empty.  What is nearest comes first: frees that arrived meanwhile, blocks
  * other heaps' threads gave back, uncarved pages of the same superblock, another superblock of the heap (fullest
- * first), the global heap, a heap nobody runs on, what such heaps were posted, fresh memory, the holes purging left.
+ * first), the global heap, a heap nobody runs on, what is pending on such heaps, fresh memory, the holes purging left.
  *
  * Every step is either a section on the caller's heap or work on something exclusive.  When a section says the thread
- * has been moved, what is in hand is posted to the heap and the caller starts over where it runs now.
+ * has been moved, what is in hand is pushed onto the heap's pending stack and the caller starts over where it runs now.
  */
 #include "heap/demand.h"
 #include "heap/heap.h"
@@ -175,7 +175,7 @@ static enum rcs_result inspect(struct heap *h, struct superblock *s)
     return rcs_done;
 }
 
-/* The superblock malloc goes on with, of those on the heap's lists.  Posted superblocks are relisted first if there
+/* The superblock malloc goes on with, of those on the heap's lists.  Pending superblocks are relisted first if there
  * is nothing good, and every now and then: not each time, for relisting takes a superblock from under the threads
  * that free into it. */
 static struct superblock *find_listed(struct heap *h, unsigned c)
@@ -186,7 +186,7 @@ static struct superblock *find_listed(struct heap *h, unsigned c)
     if (is_due)
         outbox_send(h);
     if (s == NULL || s->group == group_nearly_full) {
-        heap_drain(h);
+        heap_flush_pending(h);
         s = heap_find_fullest(h, c);
     }
     return s;
@@ -225,13 +225,13 @@ static enum refill install(struct heap *h, unsigned c, struct superblock *old, s
         if (superblock_is_exclusive(s))
             heap_relist(h, s);
         else
-            heap_post(h, s);
+            heap_push_pending(h, s);
         return stocked == refill_exhausted ? refill_moved : stocked; /* its blocks are gone meanwhile: start over */
     }
     superblock_set_owner(s, h);
     result = activate(h, c, old, s);
     if (result != rcs_done) {
-        heap_post(h, s);
+        heap_push_pending(h, s);
         return refill_failed(result);
     }
     if (old != &empty_superblock)

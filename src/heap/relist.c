@@ -99,7 +99,7 @@ static void release(struct heap *h, struct superblock *s)
     if (word_count(word) != s->carved || !atomic_compare_exchange_strong(&s->x_remote, &armed, 0))
         return;
     if (!give_up(h, s, word)) {
-        heap_post(h, s); /* it is not armed any more: somebody has to relist it again */
+        heap_push_pending(h, s); /* it is not armed any more: somebody has to relist it again */
         return;
     }
     const char *damage = superblock_check_list(s, word);
@@ -163,10 +163,10 @@ void heap_relist(struct heap *h, struct superblock *s)
     /* Moved to another cid, or interrupted time and again: the next slow path of this heap goes on from here. */
     if (superblock_is_exclusive(s))
         superblock_set_owner(s, h);
-    heap_post(h, s);
+    heap_push_pending(h, s);
 }
 
-void heap_relist_posted(struct heap *h, struct superblock *s)
+void heap_relist_pending(struct heap *h, struct superblock *s)
 {
     ASSERT(lock_is_mine(&h->lock));
     if (slice_kind(&s->slice) != slice_superblock)
@@ -176,17 +176,17 @@ void heap_relist_posted(struct heap *h, struct superblock *s)
         if (h->active[s->class] != s)
             heap_relist(h, s);
     } else if (owner != NULL) {
-        heap_post(owner, s);
+        heap_push_pending(owner, s);
     }
     /* No owner: somebody has it exclusively and will relist it. */
 }
 
-void heap_drain(struct heap *h)
+void heap_flush_pending(struct heap *h)
 {
     ASSERT(lock_is_mine(&h->lock));
     struct superblock *s;
-    for (int i = 0; i < DRAIN_MAX && (s = heap_open_mail(h)) != NULL; i++)
-        heap_relist_posted(h, s);
+    for (int i = 0; i < FLUSH_MAX && (s = heap_pop_pending(h)) != NULL; i++)
+        heap_relist_pending(h, s);
 }
 
 /* ---- the global heap: superblocks that no slot owns ----
@@ -199,7 +199,7 @@ void global_adopt(struct superblock *s)
 {
     struct heap *global = global_heap_of(s->class);
     lock_take(&global->lock);
-    heap_drain(global);
+    heap_flush_pending(global);
     heap_relist(global, s);
     lock_release(&global->lock);
 }
@@ -217,10 +217,10 @@ static struct superblock *find(struct heap *global, unsigned c, enum look look)
 struct superblock *global_take(unsigned c, enum look look)
 {
     struct heap *global = global_heap_of(c);
-    if (__atomic_load_n(&global->class[c].listed, __ATOMIC_RELAXED) == 0 && !heap_has_mail(global))
+    if (__atomic_load_n(&global->class[c].listed, __ATOMIC_RELAXED) == 0 && !heap_has_pending(global))
         return NULL;
     lock_take(&global->lock);
-    heap_drain(global);
+    heap_flush_pending(global);
     struct superblock *s = find(global, c, look);
     if (s != NULL) {
         heap_list_remove(global, s);

@@ -15,7 +15,7 @@ uint64_t superblock_join(const struct superblock *s, uint64_t chain, uint64_t wo
 /* Adds a block to x_remote. */
 enum remote_pushed {
     remote_pushed,
-    remote_pushed_armed, /* that consumed ARMED: the caller must post the superblock */
+    remote_pushed_armed, /* that consumed ARMED: the caller must push the superblock onto its owner's pending stack */
     remote_double,       /* it is the top block already; nothing was done */
     remote_damaged,      /* somebody wrote to a block of the chain; nothing was done */
 };
@@ -24,7 +24,7 @@ enum remote_pushed remote_push(struct superblock *s, void *block);
 enum remote_pushed remote_push_chain(struct superblock *s, uint64_t chain);
 /* Takes all of x_remote and leaves it empty, armed or not. */
 uint64_t remote_take(struct superblock *s, bool armed);
-/* Puts a taken chain back, unarmed: the caller posts the superblock. */
+/* Puts a taken chain back, unarmed: the caller pushes the superblock onto a pending stack. */
 void remote_return(struct superblock *s, uint64_t chain);
 
 #endif

@@ -26,7 +26,7 @@
  *               or it was given up by commit
  *   gate        (notify_at) a section that compares the word; or exclusive
  *   x_remote    hardware atomics, anyone
- *   x_mail_next hardware atomics: 0 not in a mailbox.  Never reset by formatting: a late poster may still hold it
+ *   x_pending_next hardware atomics: 0 not pending.  Never reset by formatting: a late pusher may still hold it
  *   slice       see slice.h
  *   seen        in a pass
  *   dirty       set when the superblock is made and, exclusive, before units are uncarved; cleared when the system has
@@ -87,7 +87,7 @@ struct superblock {
     uint64_t reciprocal; /* of block_bytes (size_class.h) */
     _Atomic uint64_t x_remote; /* {top << 16 | ARMED | count}, linked like the local list from an empty word */
     uint64_t word ALIGN_LINE;
-    _Atomic uint32_t x_mail_next;
+    _Atomic uint32_t x_pending_next;
     uint16_t carved; /* blocks that exist */
     uint16_t seen;   /* SEEN_PURGED, and above it what the lists looked like at the last look (purge.c) */
     unit_set uncarved;

@@ -279,36 +279,36 @@ static uint32_t take_many_offline(struct heap *h)
     return chain;
 }
 
-/* Takes up to SWEEP_MAX posted superblocks offline. */
-static uint32_t take_posted(struct heap *h)
+/* Takes up to SWEEP_MAX pending superblocks offline. */
+static uint32_t take_pending(struct heap *h)
 {
     uint32_t chain = SLICE_NONE;
     struct superblock *s;
-    for (unsigned left = SWEEP_MAX; left > 0 && (s = heap_open_mail(h)) != NULL; left--) {
+    for (unsigned left = SWEEP_MAX; left > 0 && (s = heap_pop_pending(h)) != NULL; left--) {
         if (slice_kind(&s->slice) != slice_superblock)
             continue;
         struct heap *owner = superblock_owner(s);
         if (owner == h && h->active[s->class] != s)
             chain_offline(h, s, &chain);
         else if (owner != NULL && owner != h)
-            heap_post(owner, s);
+            heap_push_pending(owner, s);
         /* else it is active, and its next refill collects; or somebody has it exclusively, and will relist it */
     }
     return chain;
 }
 
-static bool has_mail(const struct heap *h, unsigned c)
+static bool has_pending(const struct heap *h, unsigned c)
 {
     (void)c; /* of whatever class */
-    return heap_has_mail(h);
+    return heap_has_pending(h);
 }
 
 bool heap_sweep(struct heap *h)
 {
-    struct heap *other = rcs_has_fence() ? lock_resting(h, &h->sweep_at, has_mail, 0) : NULL;
+    struct heap *other = rcs_has_fence() ? lock_resting(h, &h->sweep_at, has_pending, 0) : NULL;
     if (other == NULL)
         return false;
-    uint32_t chain = take_posted(other);
+    uint32_t chain = take_pending(other);
     lock_release(&other->lock);
     bring_online(h, other, chain, false);
     return chain != SLICE_NONE;

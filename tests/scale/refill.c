@@ -2,7 +2,7 @@
  *
  * Fresh memory at any number of heaps: one heap grows, and how many locks it takes, heaps it looks at and fences it sends
  * for each superblock must not depend on how many others there are, whatever those have: full superblocks, some with a
- * little room, or mail.  The bounds are those of two heaps and a constant.
+ * little room, or superblocks pending.  The bounds are those of two heaps and a constant.
  */
 #include "scale/heaps.h"
 #include <malloc.h>
@@ -12,7 +12,7 @@ enum { BYTES = 64, EACH = 1024, SUPERBLOCKS = 200 };
 struct others {
     const char *what;
     unsigned free_every; /* of their blocks so many are freed, by their own threads; 0: none */
-    bool posts;          /* and one of each superblock by another's, so that it is in the mailbox */
+    bool is_pushed;      /* and one of each superblock by another's, so that it is pending */
 };
 
 static void **block; /* of the others */
@@ -31,7 +31,7 @@ static void fill_others(unsigned heaps, const struct others *others)
         }
     }
     sutler_test_bind_cid(0);
-    for (unsigned i = 1; i < heaps && others->posts; i++)
+    for (unsigned i = 1; i < heaps && others->is_pushed; i++)
         for (size_t j = EACH / 2; j < HELD; j += EACH) {
             free(block[(size_t)i * HELD + j]);
             block[(size_t)i * HELD + j] = NULL;
@@ -63,9 +63,10 @@ static struct tally grow(unsigned heaps, const struct others *others)
         CHECK((grown[i] = malloc(BYTES)) != NULL);
     uint64_t took_ns = now_ns() - start_ns;
     struct tally took = tally_since(before);
-    test_say("%5u heaps that have %s: a superblock takes %.2f locks, %.2f looks, %.2f pulses, %.2f fences, %.2f drained,"
+    test_say("%5u heaps that have %s: a superblock takes %.2f locks, %.2f looks, %.2f pulses, %.2f fences, "
+             "%.2f flushed,"
              " %llu ns\n", heaps, others->what, (double)took.locks / SUPERBLOCKS, (double)took.looks / SUPERBLOCKS,
-             (double)took.pulses / SUPERBLOCKS, (double)took.fences / SUPERBLOCKS, (double)took.drained / SUPERBLOCKS,
+             (double)took.pulses / SUPERBLOCKS, (double)took.fences / SUPERBLOCKS, (double)took.flushed / SUPERBLOCKS,
              (unsigned long long)(took_ns / SUPERBLOCKS));
     for (size_t i = 0; i < count; i++)
         free(grown[i]);
@@ -80,9 +81,9 @@ int main(int argc, char **argv)
     static const struct others other[] = {
         {"full superblocks", 0, false},
         {"nearly full ones", 16, false},
-        {"mail", 16, true},
+        {"superblocks pending", 16, true},
     };
-    const unsigned looks_most = 2 * 8, pulses_most = 2, locks_most = 24, drained_most = 64;
+    const unsigned looks_most = 2 * 8, pulses_most = 2, locks_most = 24, flushed_most = 64;
     scale_begin(300);
     unsigned heaps = (unsigned)test_option(argc, argv, "--heaps", 64);
     block = books((size_t)heaps * 3 * EACH * sizeof *block);
@@ -92,7 +93,7 @@ int main(int argc, char **argv)
         CHECK_MSG(took.looks <= looks_most * SUPERBLOCKS, "%llu heaps looked at", (unsigned long long)took.looks);
         CHECK_MSG(took.pulses <= pulses_most * SUPERBLOCKS, "%llu heaps' lists read", (unsigned long long)took.pulses);
         CHECK_MSG(took.locks <= locks_most * SUPERBLOCKS, "%llu locks", (unsigned long long)took.locks);
-        CHECK_MSG(took.drained <= drained_most * SUPERBLOCKS, "%llu drained", (unsigned long long)took.drained);
+        CHECK_MSG(took.flushed <= flushed_most * SUPERBLOCKS, "%llu flushed", (unsigned long long)took.flushed);
     }
     return 0;
 }

@@ -4,16 +4,16 @@
  *
  * A superblock of heap 0 with three live blocks is listed as full. Thread 1 frees two of them, from whichever heap it
  * runs on, and relists the superblock when notified. Thread 0 forks at any instant and takes no lock before: thread 1
- * may be anywhere in a section, between a commit and its handler, between consuming ARMED and posting, or half-way
+ * may be anywhere in a section, between a commit and its handler, between consuming ARMED and pushing, or half-way
  * through relisting, under the heap's lock. From there on the model is the child: thread 1 is gone. The child recovers
- * before it does anything else (clears every mark "in a mailbox", empties the mailboxes, makes the lists anew if their
+ * before it does anything else (clears every mark "pending", empties the pending stacks, makes the lists anew if their
  * lock was held, relists every superblock it finds due), then frees what is left.
  *
  * Claims: the child finds every free block once, and the superblock listed by its true count, armed; only a block that
  * thread 1 was about to free, and a chain it had taken and not yet joined, stay live for ever.
  *
  * Broken on purpose:
- *   NO_SWEEP      the child trusts the marks, mailboxes and notifications it finds
+ *   NO_SWEEP      the child trusts the marks, pending stacks and notifications it finds
  *   TRUSTS_LISTS  the child trusts lists whose lock was held
  *   TWO_STORES    free commits the count and the top block by two stores
  */
@@ -26,8 +26,8 @@ byte word = 0;
 byte notify_at = 1;
 byte x_remote = 0; /* a word, linked from an empty one */
 bit x_armed = 1;
-bit x_in_mail = 0;
-bit mailbox = 0;
+bit x_is_pending = 0;
+bit pending = 0;
 byte group = 0;
 byte heap_lock = 0;
 byte link[BLOCKS];
@@ -40,11 +40,11 @@ byte in_hand = 0;     /* not part of the program: blocks of a chain that thread 
 #define IN_LIST 3
 byte hold[BLOCKS] = PROGRAM;
 
-inline post()
+inline push_pending()
 {
     if
-    :: atomic { !x_in_mail -> x_in_mail = 1 }; mailbox = 1
-    :: x_in_mail
+    :: atomic { !x_is_pending -> x_is_pending = 1 }; pending = 1
+    :: x_is_pending
     fi
 }
 
@@ -110,7 +110,7 @@ inline relist()
        fi;
        w = 0;
        if
-       :: result == MOVED -> post(); break
+       :: result == MOVED -> push_pending(); break
        :: else
        fi
     od;
@@ -155,9 +155,9 @@ inline free_block(b)
     :: o == 1 ->
         if
         :: atomic { heap_lock == 0 -> heap_lock = me + 1 }; relist(); unlock(heap_lock, me)
-        :: heap_lock != 0 -> post()
+        :: heap_lock != 0 -> push_pending()
         fi
-    :: o == 2 -> post()
+    :: o == 2 -> push_pending()
     fi;
     o = 0
 }
@@ -200,8 +200,8 @@ proctype forker(byte me)
         :: else
         fi;
 #endif
-        x_in_mail = 0;
-        mailbox = 0;
+        x_is_pending = 0;
+        pending = 0;
         if
         :: was_locked || x_remote != 0 || !x_armed || COUNT(word) >= notify_at ->
             chain = x_remote; x_remote = 0;
@@ -255,7 +255,7 @@ init {
         od;
         assert(n <= (hold[0] == IN_LIST) + (hold[1] == IN_LIST) + (hold[2] == IN_LIST));
         assert(n + lost >= (hold[0] == IN_LIST) + (hold[1] == IN_LIST) + (hold[2] == IN_LIST));
-        assert(mailbox || group == COUNT(word) && notify_at == COUNT(word) + 1 && x_remote == 0 && x_armed);
-        assert(x_in_mail == mailbox && heap_lock == 0)
+        assert(pending || group == COUNT(word) && notify_at == COUNT(word) + 1 && x_remote == 0 && x_armed);
+        assert(x_is_pending == pending && heap_lock == 0)
     }
 }

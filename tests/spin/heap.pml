@@ -11,14 +11,14 @@
  *
  * Claims: no block is handed out while it is live; no pop ever finds a damaged list; lists are edited under the heap's
  * lock only; nothing deadlocks; and when all is quiet each block is in exactly one place, and each superblock is active,
- * or listed by its true count with its remote word empty and armed, or in a mailbox.
+ * or listed by its true count with its remote word empty and armed, or on a pending stack.
  *
  * Broken on purpose:
  *   RETURN_RELINKED   a remote chain that was joined to a list and could not be published goes back as it is, its links
  *                     leading into that list
  *   NOT_REARMED       relisting leaves the remote word unarmed
- *   RELIST_ACTIVE     relisting what was posted does not look whether the superblock has become active again
- *   NO_POST           a slow path that lost its heap does not post the superblock it had in hand
+ *   RELIST_ACTIVE     relisting what is pending does not look whether the superblock has become active again
+ *   NO_PUSH           a slow path that lost its heap does not push the superblock it had in hand
  *   NO_FENCE          (PURGE, MERGE) sections that began before the superblock was taken offline run on
  *   ARM_BEFORE_OWNER  (PURGE, MERGE) the remote word is armed before the owner is stored
  *   NEVER_LATE        a listed superblock is activated before its notifications are silenced, and not silenced after
@@ -47,10 +47,10 @@ byte x_remote[SUPERBLOCKS]; /* a word like the local list's, linked from an empt
 bit x_armed[SUPERBLOCKS];   /* the ARMED bit of the same machine word: read and written together with it */
 bit uncarved[SUPERBLOCKS];
 bit is_span[SUPERBLOCKS];   /* its memory is among the free spans */
-bit x_in_mail[SUPERBLOCKS];
+bit x_is_pending[SUPERBLOCKS];
 byte group[SUPERBLOCKS];    /* list it is on, by free count */
 byte active_of[HEAPS];
-byte mailbox[HEAPS];        /* a set: bit s */
+byte pending[HEAPS];        /* a set: bit s */
 byte heap_lock[HEAPS];
 byte link[SUPERBLOCKS * BLOCKS];
 
@@ -63,14 +63,14 @@ byte hold[SUPERBLOCKS * BLOCKS];
 
 #define CHECK_LOCKED(h) assert(heap_lock[h] == me + 1)
 
-/* ---- mailbox ---- */
+/* ---- the pending stack ---- */
 
-inline post(h, s)
+inline push_pending(h, s)
 {
     if
-    :: atomic { !x_in_mail[s] -> x_in_mail[s] = 1 };
-       mailbox[h] = mailbox[h] | (1 << (s))
-    :: x_in_mail[s]
+    :: atomic { !x_is_pending[s] -> x_is_pending[s] = 1 };
+       pending[h] = pending[h] | (1 << (s))
+    :: x_is_pending[s]
     fi
 }
 
@@ -196,8 +196,8 @@ inline relist(h, s)
        fi;
        if
        :: result == MOVED ->
-#ifndef NO_POST
-           post(h, s);
+#ifndef NO_PUSH
+           push_pending(h, s);
 #endif
            break
        :: else
@@ -205,7 +205,7 @@ inline relist(h, s)
     od
 }
 
-inline relist_posted(h, s)
+inline relist_pending(h, s)
 {
     o = owner[s];
     if
@@ -218,19 +218,19 @@ inline relist_posted(h, s)
         :: active_of[h] == s
         fi
 #endif
-    :: o != h && o != NO_HEAP -> post(o, s)
+    :: o != h && o != NO_HEAP -> push_pending(o, s)
     :: o == NO_HEAP
     fi;
     o = 0
 }
 
-inline drain(h)
+inline flush(h)
 {
-    atomic { mail = mailbox[h]; mailbox[h] = 0 };
+    atomic { taken = pending[h]; pending[h] = 0 };
     do
-    :: mail & 1 -> mail = mail & 2; x_in_mail[0] = 0; relist_posted(h, 0)
-    :: mail & 2 -> mail = mail & 1; x_in_mail[1] = 0; relist_posted(h, 1)
-    :: mail == 0 -> break
+    :: taken & 1 -> taken = taken & 2; x_is_pending[0] = 0; relist_pending(h, 0)
+    :: taken & 2 -> taken = taken & 1; x_is_pending[1] = 0; relist_pending(h, 1)
+    :: taken == 0 -> break
     od
 }
 
@@ -276,7 +276,7 @@ inline refill(h)
     if
     :: result != 0 -> ok = 1; result = 0 /* there is a block, or the thread was moved: either way, again */
     :: else ->
-        drain(h);
+        flush(h);
         if
         :: atomic { owner[0] == h && group[0] != UNLISTED && (word[0] != 0 || x_remote[0] != 0) -> s = 0 }
         :: atomic { owner[1] == h && group[1] != UNLISTED && (word[1] != 0 || x_remote[1] != 0) -> s = 1 }
@@ -324,8 +324,8 @@ inline refill(h)
                 fi
             :: result != DONE && group[s] != UNLISTED /* nothing has happened to it: it stays where it is */
             :: result != DONE && group[s] == UNLISTED ->
-#ifndef NO_POST
-                post(h, s)
+#ifndef NO_PUSH
+                push_pending(h, s)
 #else
                 skip
 #endif
@@ -411,9 +411,9 @@ inline release_block(s, b)
         :: h != NO_HEAP ->
             if
             :: atomic { heap_lock[h] == 0 -> heap_lock[h] = me + 1 };
-               relist_posted(h, s);
+               relist_pending(h, s);
                unlock(heap_lock[h], me)
-            :: heap_lock[h] != 0 -> post(h, s)
+            :: heap_lock[h] != 0 -> push_pending(h, s)
             fi
         fi
     :: o == 2 -> /* another heap's */
@@ -429,7 +429,7 @@ inline release_block(s, b)
         :: o == 1 ->
             h = owner[s];
             if
-            :: h != NO_HEAP -> post(h, s)
+            :: h != NO_HEAP -> push_pending(h, s)
             :: else
             fi
         :: else
@@ -442,7 +442,7 @@ byte finished = 0;
 
 proctype thread(byte me; byte operations)
 {
-    byte h, s, w, n, o, old, chain, joined, at, left, next, mail;
+    byte h, s, w, n, o, old, chain, joined, at, left, next, taken;
     bit ok;
     mtype result;
 
@@ -500,7 +500,7 @@ inline relist_exclusive(h, s)
     fi;
 #endif
     if
-    :: !ok -> post(h, s)
+    :: !ok -> push_pending(h, s)
     :: ok -> ok = 0
     fi
 }
@@ -611,7 +611,7 @@ inline take_stock(s)
     /* it can be found */
     assert((owner[s] == NO_HEAP) == is_span[s]);
     if
-    :: owner[s] != NO_HEAP && active_of[owner[s]] != s && !x_in_mail[s] ->
+    :: owner[s] != NO_HEAP && active_of[owner[s]] != s && !x_is_pending[s] ->
         assert(group[s] == COUNT(word[s]));
         assert(notify_at[s] == COUNT(word[s]) + 1);
         assert(x_remote[s] == 0 && x_armed[s])
@@ -619,7 +619,7 @@ inline take_stock(s)
         assert(group[s] == UNLISTED && notify_at[s] == NEVER)
     :: else
     fi;
-    assert(x_in_mail[s] == (((mailbox[0] | mailbox[1]) >> s) & 1))
+    assert(x_is_pending[s] == (((pending[0] | pending[1]) >> s) & 1))
 }
 
 init {

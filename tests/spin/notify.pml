@@ -6,14 +6,14 @@
  * notify_at and puts it on the list of full superblocks. Meanwhile both threads free blocks. Whoever's free brings the
  * count to notify_at must run the handler, which moves the superblock to the group of its count and arms the next step.
  *
- * Claim: when all is quiet, the superblock is in the group of its count, or waits in its heap's mailbox.
+ * Claim: when all is quiet, the superblock is in the group of its count, or waits on its heap's pending stack.
  *
  * Broken on purpose:
  *   COMPARE_OUTSIDE  the free compares the superblock's count with notify_at after the commit, as both are by then
  *   PLAIN_ARM        notify_at is armed by a plain store after looking at the word
  *   ARM_WORD_ONLY    the arming section checks the word but not that it still runs on the superblock's heap
- *   NO_POST_ON_MOVED a slow path that lost its heap leaves without posting the superblock
- *   NO_POST_ON_BUSY  a handler that finds the heap locked leaves without posting the superblock
+ *   NO_PUSH_ON_MOVED a slow path that lost its heap leaves without pushing the superblock
+ *   NO_PUSH_ON_BUSY  a handler that finds the heap locked leaves without pushing the superblock
  *
  * Not broken, though it looks so: LOAD_OUTSIDE compares the count *it stored* with a notify_at loaded after the commit.
  * Whoever changed notify_at in between did so in a section that saw the new word, and grouped by it.
@@ -26,7 +26,7 @@ byte word = 0;
 byte notify_at = NEVER;
 byte group = UNLISTED; /* the list it is on, by free count */
 byte heap_lock = 0;
-bit in_mail = 0;
+bit is_pending = 0;
 byte x_remote = 0; /* blocks pushed by threads that were on another heap; collected elsewhere (remote.pml) */
 
 /* Holding the lock: put the superblock on the list of its count and arm the next step. */
@@ -63,8 +63,8 @@ inline regroup(me)
        :: result == DONE -> break
        :: result == CHANGED
        :: result == MOVED ->
-#ifndef NO_POST_ON_MOVED
-           in_mail = 1;
+#ifndef NO_PUSH_ON_MOVED
+           is_pending = 1;
 #endif
            break
        fi
@@ -79,8 +79,8 @@ inline handler(me)
        regroup(me);
        unlock(heap_lock, me)
     :: heap_lock != 0 ->
-#ifndef NO_POST_ON_BUSY
-       in_mail = 1
+#ifndef NO_PUSH_ON_BUSY
+       is_pending = 1
 #else
        skip
 #endif
@@ -148,6 +148,6 @@ init {
     finished == 2;
     assert(heap_lock == 0);
     assert(COUNT(word) + x_remote == 3);
-    assert(in_mail || group == COUNT(word));
-    assert(in_mail || notify_at == COUNT(word) + 1)
+    assert(is_pending || group == COUNT(word));
+    assert(is_pending || notify_at == COUNT(word) + 1)
 }

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * Remote frees: ARMED, the mailbox and a superblock that changes its owner meanwhile. Only atomics, locks and fences
- * are involved, so there are no sections here.
+ * Remote frees: ARMED, the pending stack and a superblock that changes its owner meanwhile. Only atomics, locks and
+ * fences are involved, so there are no sections here.
  *
  * One superblock of heap 0 is full and armed. Two threads of other heaps free a block of it. Meanwhile a thief takes it
- * from heap 0 to heap 1, where it is relisted, and each heap empties its mailbox when it likes.
+ * from heap 0 to heap 1, where it is relisted, and each heap flushes its pending stack when it likes.
  *
- * Claims: the superblock is never in two mailboxes; and when all is quiet a block on the remote list means that it is in
- * a mailbox. After every mailbox has been swept once more, nothing is left on the remote list and it is armed again.
+ * Claims: the superblock is never on two pending stacks; and when all is quiet a block on the remote list means that it
+ * is on a pending stack. After every stack has been flushed once more, nothing is left on the remote list and it is
+ * armed again.
  *
  * Broken on purpose:
  *   NOT_REARMED       relisting leaves the remote word unarmed
- *   CLEAR_LATE        the mark "in a mailbox" is cleared after relisting instead of before
- *   MARK_BEFORE_OWNER the poster sets the mark, then reads the owner, and takes the mark back if there is none
+ *   CLEAR_LATE        the mark "pending" is cleared after relisting instead of before
+ *   MARK_BEFORE_OWNER the pusher sets the mark, then reads the owner, and takes the mark back if there is none
  *   ARM_BEFORE_OWNER  the new owner arms first and signs as owner after
  *   RESET_MARK        the thief resets the mark of a superblock it took
- *   NO_FORWARD        a mailbox drops a superblock that has another owner now
+ *   NO_FORWARD        a flush drops a superblock that has another owner now
  */
 #define HEAPS   2
 #define NO_HEAP 3
@@ -23,8 +24,8 @@
 byte owner = 0;
 byte x_remote = 0;  /* blocks pushed */
 bit x_armed = 1;    /* the same machine word */
-bit x_in_mail = 0;
-bit mailbox[HEAPS];
+bit x_is_pending = 0;
+bit pending[HEAPS];
 byte heap_lock[HEAPS];
 byte collected = 0;
 byte finished = 0;
@@ -32,12 +33,12 @@ byte finished = 0;
 #define lock(l)   atomic { (l) == 0 -> l = 1 }
 #define unlock(l) atomic { assert((l) == 1); l = 0 }
 
-inline post(heap)
+inline push_pending(heap)
 {
     if
-    :: atomic { !x_in_mail -> x_in_mail = 1 };
-       atomic { assert(!mailbox[0] && !mailbox[1]); mailbox[heap] = 1 }
-    :: x_in_mail
+    :: atomic { !x_is_pending -> x_is_pending = 1 };
+       atomic { assert(!pending[0] && !pending[1]); pending[heap] = 1 }
+    :: x_is_pending
     fi
 }
 
@@ -57,19 +58,19 @@ inline relist()
     od
 }
 
-inline drain(heap)
+inline flush(heap)
 {
     if
-    :: atomic { mailbox[heap] -> mailbox[heap] = 0 };
+    :: atomic { pending[heap] -> pending[heap] = 0 };
 #ifndef CLEAR_LATE
-       x_in_mail = 0;
+       x_is_pending = 0;
 #endif
        o = owner;
        if
        :: o == heap -> relist()
        :: o != heap && o != NO_HEAP ->
 #ifndef NO_FORWARD
-           post(o)
+           push_pending(o)
 #else
            skip
 #endif
@@ -77,9 +78,9 @@ inline drain(heap)
        fi;
        o = 0;
 #ifdef CLEAR_LATE
-       x_in_mail = 0
+       x_is_pending = 0
 #endif
-    :: !mailbox[heap]
+    :: !pending[heap]
     fi
 }
 
@@ -93,18 +94,18 @@ proctype pusher()
     :: was_armed ->
 #ifdef MARK_BEFORE_OWNER
         if
-        :: atomic { !x_in_mail -> x_in_mail = 1 };
+        :: atomic { !x_is_pending -> x_is_pending = 1 };
            o = owner;
            if
-           :: o == NO_HEAP -> x_in_mail = 0
-           :: o != NO_HEAP -> atomic { assert(!mailbox[0] && !mailbox[1]); mailbox[o] = 1 }
+           :: o == NO_HEAP -> x_is_pending = 0
+           :: o != NO_HEAP -> atomic { assert(!pending[0] && !pending[1]); pending[o] = 1 }
            fi
-        :: x_in_mail
+        :: x_is_pending
         fi
 #else
         o = owner;
         if
-        :: o != NO_HEAP -> post(o)
+        :: o != NO_HEAP -> push_pending(o)
         :: o == NO_HEAP /* whoever has it looks at the remote word once more after signing as owner */
         fi
 #endif
@@ -120,7 +121,7 @@ proctype thief()
     lock(heap_lock[0]);
     owner = NO_HEAP;
 #ifdef RESET_MARK
-    x_in_mail = 0;
+    x_is_pending = 0;
 #endif
     unlock(heap_lock[0]);
 #ifdef ARM_BEFORE_OWNER
@@ -134,12 +135,12 @@ proctype thief()
     finished++
 }
 
-proctype drainer(byte heap)
+proctype flusher(byte heap)
 {
     byte o, times;
 
     do
-    :: times < 2 -> lock(heap_lock[heap]); drain(heap); unlock(heap_lock[heap]); times++
+    :: times < 2 -> lock(heap_lock[heap]); flush(heap); unlock(heap_lock[heap]); times++
     :: break
     od;
     times = 0;
@@ -149,12 +150,12 @@ proctype drainer(byte heap)
 init {
     byte o;
 
-    atomic { run pusher(); run pusher(); run thief(); run drainer(0); run drainer(1) };
+    atomic { run pusher(); run pusher(); run thief(); run flusher(0); run flusher(1) };
     finished == 5;
-    assert(x_remote == 0 && x_armed || mailbox[0] || mailbox[1]);
-    assert(x_in_mail == (mailbox[0] || mailbox[1]));
-    /* what a refill does before it maps new memory: everybody's mail, the old owner's first */
-    drain(0);
-    drain(1);
+    assert(x_remote == 0 && x_armed || pending[0] || pending[1]);
+    assert(x_is_pending == (pending[0] || pending[1]));
+    /* what a refill does before it maps new memory: everybody's pending superblocks, the old owner's first */
+    flush(0);
+    flush(1);
     assert(x_remote == 0 && x_armed && collected == 2)
 }

@@ -12,7 +12,7 @@
 
 /* src/base/tally.h */
 struct tally {
-    uint64_t fences, locks, looks, pulses, drained;
+    uint64_t fences, locks, looks, pulses, flushed;
 };
 
 /* Weak: NULL where another library is preloaded. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a slow path does is bounded whatever there is: it relists so much of a mailbox, looks at so many nearly full
- * superblocks, and goes on there the next time; and it waits for no class's lock but its own.
+ * What a slow path does is bounded whatever there is: it relists so much of a pending stack, looks at so many nearly
+ * full superblocks, and goes on there the next time; and it waits for no class's lock but its own.
  */
 #include "heap/remote.h"
 #include "inspect.h"
@@ -28,28 +28,28 @@ static struct superblock *full(struct heap *h, unsigned c)
     return s;
 }
 
-static void a_mailbox_is_relisted_by_parts(unsigned c)
+static void a_pending_stack_is_flushed_by_parts(unsigned c)
 {
-    enum { count = 3 * DRAIN_MAX / 2 };
+    enum { count = 3 * FLUSH_MAX / 2 };
     struct heap *h = test_heap_new(true);
     struct superblock *s[count];
     test_heap_bind(h);
     for (unsigned i = 0; i < count; i++)
         s[i] = full(h, c);
     for (unsigned i = 0; i < count; i++)
-        heap_post(h, s[i]);
+        heap_push_pending(h, s[i]);
     for (unsigned left = count; left > 0;) {
-        EXPECT(heap_has_mail(h));
+        EXPECT(heap_has_pending(h));
         lock_take(&h->lock);
-        heap_drain(h);
+        heap_flush_pending(h);
         lock_release(&h->lock);
-        left -= min_size(left, DRAIN_MAX);
-        unsigned posted = 0;
+        left -= min_size(left, FLUSH_MAX);
+        unsigned pending = 0;
         for (unsigned i = 0; i < count; i++)
-            posted += s[i]->x_mail_next != 0;
-        EXPECT_EQ(posted, left);
+            pending += s[i]->x_pending_next != 0;
+        EXPECT_EQ(pending, left);
     }
-    EXPECT(!heap_has_mail(h));
+    EXPECT(!heap_has_pending(h));
     test_heap_bind(NULL);
 }
 
@@ -94,7 +94,7 @@ int main(void)
 {
     unit_print_mode();
     unit_watchdog(60);
-    a_mailbox_is_relisted_by_parts(size_class_of(1024));
+    a_pending_stack_is_flushed_by_parts(size_class_of(1024));
     a_look_goes_on_where_the_last_one_ended(size_class_of(1000));
     classes_have_global_locks_of_their_own(size_class_of(64), size_class_of(80));
     return 0;

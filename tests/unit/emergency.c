@@ -117,7 +117,7 @@ static void a_handler_frees(size_t size)
     EXPECT_EQ(class_inspect(c).live, before);
     struct heap *h = heap_here();
     lock_take(&h->lock);
-    heap_drain(h);
+    heap_flush_pending(h);
     lock_release(&h->lock);
     expect_heaps_sound();
 }

@@ -217,13 +217,13 @@ void expect_heaps_sound(void)
     for (struct superblock *s; (s = next_superblock(&slice)) != NULL;) {
         const struct heap *h = superblock_owner(s);
         EXPECT_MSG(h != NULL, "superblock %p is exclusive to nobody", (void *)superblock_start(s));
-        bool active = h->active[s->class] == s, listed = is_on_list(h, s), posted = s->x_mail_next != 0;
+        bool active = h->active[s->class] == s, listed = is_on_list(h, s), pending = s->x_pending_next != 0;
         EXPECT_MSG(!(active && listed), "superblock %p is active and listed", (void *)superblock_start(s));
-        EXPECT_MSG(active || listed || posted, "superblock %p is nowhere", (void *)superblock_start(s));
+        EXPECT_MSG(active || listed || pending, "superblock %p is nowhere", (void *)superblock_start(s));
         EXPECT_EQ(s->group != group_none, listed);
         if (active)
             EXPECT_EQ(s->notify_at, NOTIFY_NEVER);
-        else if (listed && !posted)
+        else if (listed && !pending)
             expect_transition_not_lost(s);
     }
 }

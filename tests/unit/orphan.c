@@ -314,20 +314,20 @@ static void check_untold(void)
     EXPECT(slow_enter());
     struct heap *h = superblock_owner(untold);
     lock_take(&h->lock);
-    heap_drain(h);
+    heap_flush_pending(h);
     lock_release(&h->lock);
     slow_leave();
-    EXPECT_MSG(word_count(untold->x_remote) == 0 || h->x_mailbox != 0, "frees nobody was told of are left");
+    EXPECT_MSG(word_count(untold->x_remote) == 0 || h->x_pending != 0, "frees nobody was told of are left");
     check_all();
 }
 
-/* A thread consumed ARMED and marked the superblock as posted, but had not put it into the mailbox yet. */
+/* A thread consumed ARMED and marked the superblock as pending, but had not put it on the stack yet. */
 static void posts_are_repeated(void)
 {
     for (uint32_t slice = 0; untold == NULL && window_contains(slice_address(slice)); slice++) {
         struct superblock *s = descriptor_of_slice(slice);
         if (s->slice.kind == slice_superblock && superblock_owner(s) != NULL && s->group == group_nearly_full &&
-            s->x_remote == REMOTE_ARMED && s->x_mail_next == 0)
+            s->x_remote == REMOTE_ARMED && s->x_pending_next == 0)
             untold = s;
     }
     EXPECT(untold != NULL);
@@ -337,10 +337,10 @@ static void posts_are_repeated(void)
     EXPECT(i < HELD);
     EXPECT_EQ(remote_push(untold, held[i]), remote_pushed_armed);
     held[i] = NULL;
-    untold->x_mail_next = 1;
-    in_child(check_untold, "a superblock is between mark and mailbox");
-    untold->x_mail_next = 0;
-    heap_post(superblock_owner(untold), untold);
+    untold->x_pending_next = 1;
+    in_child(check_untold, "a superblock is between mark and stack");
+    untold->x_pending_next = 0;
+    heap_push_pending(superblock_owner(untold), untold);
 }
 
 static void *as_thread(void *number)

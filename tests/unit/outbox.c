@@ -96,7 +96,7 @@ static void larger_blocks_are_fewer_to_a_batch(void)
     }
 }
 
-static void the_posted_is_who_was_armed(void)
+static void what_was_armed_is_pending(void)
 {
     struct superblock *s = foreign_superblock();
     atomic_store(&s->x_remote, REMOTE_ARMED);
@@ -105,14 +105,14 @@ static void the_posted_is_who_was_armed(void)
     for (unsigned i = 0; i < BATCH_BLOCKS; i++)
         block[i] = test_take(s);
     for (unsigned i = 0; i < BATCH_BLOCKS; i++) {
-        EXPECT_EQ(s->x_mail_next, 0);
+        EXPECT_EQ(s->x_pending_next, 0);
         free(block[i]);
     }
-    EXPECT(s->x_mail_next != 0);
-    EXPECT(atomic_load(&other->x_mailbox) != 0);
+    EXPECT(s->x_pending_next != 0);
+    EXPECT(atomic_load(&other->x_pending) != 0);
     EXPECT_EQ(s->x_remote & REMOTE_ARMED, 0);
-    atomic_store(&other->x_mailbox, 0);
-    atomic_store(&s->x_mail_next, 0);
+    atomic_store(&other->x_pending, 0);
+    atomic_store(&s->x_pending_next, 0);
     drop(s);
 }
 
@@ -255,7 +255,7 @@ int main(int argc, char **argv)
     test_heap_bind(mine);
     a_batch_is_sent_when_it_is_full();
     larger_blocks_are_fewer_to_a_batch();
-    the_posted_is_who_was_armed();
+    what_was_armed_is_pending();
     whose_place_is_wanted_is_sent();
     a_pass_sends_what_has_stayed_for_a_period();
     a_closed_outbox_takes_nothing();

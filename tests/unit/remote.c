@@ -2,7 +2,7 @@
  *
  * The remote word: anyone pushes, the owner takes all.  Blocks are neither lost nor doubled whatever is pushed, taken
  * and returned at once, and ARMED is consumed exactly once each time it is set: a superblock whose ARMED is lost waits
- * for ever for its remote frees to be noticed, one consumed twice is posted twice.
+ * for ever for its remote frees to be noticed, one consumed twice is pushed twice.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -40,7 +40,7 @@ static void words_of_one_thread(void)
     EXPECT_EQ(s->x_remote, 0);
     EXPECT_EQ(remote_take(s, false), 0);
     s->x_remote = REMOTE_ARMED;
-    remote_return(s, chain); /* over ARMED: gone, the caller posts */
+    remote_return(s, chain); /* over ARMED: gone, the caller pushes */
     EXPECT_EQ(s->x_remote, chain);
     chain = remote_take(s, true);
     EXPECT_EQ(remote_take(s, false), 0); /* ARMED is no block */

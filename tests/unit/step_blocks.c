@@ -137,13 +137,13 @@ void step_verify(void)
         give(&pool_b);
     for (unsigned c = small; c <= medium; c++)
         EXPECT_EQ(class_inspect(c).live, 0);
-    /* Both heaps' mail is relisted, then everything empty goes: the next scene starts from nothing. */
+    /* Both heaps' pending stacks are flushed, then everything empty goes: the next scene starts from nothing. */
     lock_take(&home->lock);
-    heap_drain(home);
+    heap_flush_pending(home);
     lock_release(&home->lock);
     test_heap_bind(elsewhere);
     lock_take(&elsewhere->lock);
-    heap_drain(elsewhere);
+    heap_flush_pending(elsewhere);
     lock_release(&elsewhere->lock);
     test_heap_bind(home);
     purge_all();

@@ -178,14 +178,14 @@ static void set_quiet_neighbour(void)
     elsewhere->pulse_since_ns = elsewhere->stir_since_ns = 1;
 }
 
-static void set_posted(void)
+static void set_pending(void)
 {
     fill(small, SMALL, 3);
     for (unsigned n = 0; n < 2; n++)
         for (unsigned k = 0; k < 20; k++)
             if (remote_push(filled[n], strike_out(&pool_a, one_of(filled[n]))) == remote_pushed_armed)
-                heap_post(home, filled[n]);
-    EXPECT(home->x_mailbox != 0);
+                heap_push_pending(home, filled[n]);
+    EXPECT(home->x_pending != 0);
     lend(filled[0], 2);
     lend(filled[1], 2);
     lend(filled[2], 2);
@@ -317,7 +317,7 @@ const struct step_scene step_scene[] = {
     {"malloc: a fresh superblock, larger class", set_full_medium, take_medium, false, true},
     {"malloc: from the global heap", set_global, take_small, false, true},
     {"malloc: from a quiet heap", set_quiet_neighbour, take_small, false, true},
-    {"malloc: mail", set_posted, take_small, false, true},
+    {"malloc: superblocks pending", set_pending, take_small, false, true},
     {"free: to the active superblock", set_there_is_one, give_one, false, true},
     {"free: up a step", set_step, give_one, false, true},
     {"free: the last of too many", set_last_of_surplus, give_one, false, true},

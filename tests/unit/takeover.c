@@ -111,7 +111,7 @@ static void a_refill_steals_before_it_grows(unsigned c)
     munmap(held, blocks * sizeof *held);
 }
 
-/* Its thread computes; what it has been posted meanwhile is of no use to it, and is worth more than fresh memory. */
+/* Its thread computes; what is pending on it meanwhile is of no use to it, and is worth more than fresh memory. */
 static void what_came_back_to_a_resting_heap_is_swept(unsigned c)
 {
     const uint64_t rest_ns = 2000000; /* far less than would make it quiet */
@@ -123,7 +123,7 @@ static void what_came_back_to_a_resting_heap_is_swept(unsigned c)
     other->active[c + 1] = active;
     looked_at_long_ago(other);
     superblock_set_owner(s, other);
-    heap_post(other, s);
+    heap_push_pending(other, s);
     other->stir_since_ns = os_now_ns() - rest_ns;
     void *block = test_take(active); /* without a slow path */
     h->sweep_at = other->number - 1;
@@ -136,15 +136,15 @@ static void what_came_back_to_a_resting_heap_is_swept(unsigned c)
     expect_heaps_sound();
 }
 
-/* What a sweep brought is on a list, or posted, whatever happens to the refill that swept: here its thread finds itself
- * on another cid at the next section. */
+/* What a sweep brought is on a list, or pending, whatever happens to the refill that swept: here its thread finds
+ * itself on another cid at the next section. */
 static void a_swept_superblock_is_not_lost(unsigned c)
 {
     struct heap *h = test_heap_new(true), *other = test_heap_new(true);
     struct superblock *s = test_superblock_new(c);
     test_carve_all(s);
     superblock_set_owner(s, other);
-    heap_post(other, s);
+    heap_push_pending(other, s);
     looked_at_long_ago(other);
     h->sweep_at = other->number - 1;
     lock_take(&h->lock);
@@ -357,7 +357,7 @@ static void a_thread_that_only_frees_brings_its_heap_along(unsigned c)
     give_blocks(ARRAY_LEN(block));
     expect_brought(mine, other);
     lock_take(&mine->lock);
-    heap_drain(mine);
+    heap_flush_pending(mine);
     lock_release(&mine->lock);
     expect_nothing_live(c);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Mailboxes: a superblock that needs relisting is posted by anyone, relisted once by its owner, forwarded if it has
- * moved, and forgotten if it has gone.  However often it is posted it is in at most one mailbox, and a post that comes
- * while the mailbox is being emptied is not lost.
+ * The pending stack: a superblock that needs relisting is pushed by anyone, relisted once by its owner, forwarded if it
+ * has moved, and forgotten if it has gone.  However often it is pushed it is on at most one stack, and a push that
+ * comes while the stack is being flushed is not lost.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -12,10 +12,10 @@
 #include "inspect.h"
 #include "unit.h"
 
-static void drain(struct heap *h)
+static void flush(struct heap *h)
 {
     lock_take(&h->lock);
-    heap_drain(h);
+    heap_flush_pending(h);
     lock_release(&h->lock);
 }
 
@@ -26,10 +26,10 @@ static void relist(struct heap *h, struct superblock *s)
     lock_release(&h->lock);
 }
 
-static unsigned mailbox_length(const struct heap *h)
+static unsigned pending_length(const struct heap *h)
 {
     unsigned n = 0;
-    for (uint32_t at = h->x_mailbox; at > 1; at = descriptor_of_slice(at - 2)->x_mail_next)
+    for (uint32_t at = h->x_pending; at > 1; at = descriptor_of_slice(at - 2)->x_pending_next)
         EXPECT(n++ < 1000000);
     return n;
 }
@@ -41,23 +41,23 @@ static void posted_twice_is_there_once(struct heap *h, unsigned c)
     test_carve_all(t);
     relist(h, s);
     relist(h, t);
-    heap_post(h, s);
-    heap_post(h, s);
-    EXPECT_EQ(mailbox_length(h), 1);
-    heap_post(h, t);
-    heap_post(h, s);
-    EXPECT_EQ(mailbox_length(h), 2);
-    drain(h);
-    EXPECT_EQ(mailbox_length(h), 0);
-    EXPECT(s->x_mail_next == 0 && t->x_mail_next == 0);
-    heap_post(h, s);
-    EXPECT_EQ(mailbox_length(h), 1);
-    drain(h);
+    heap_push_pending(h, s);
+    heap_push_pending(h, s);
+    EXPECT_EQ(pending_length(h), 1);
+    heap_push_pending(h, t);
+    heap_push_pending(h, s);
+    EXPECT_EQ(pending_length(h), 2);
+    flush(h);
+    EXPECT_EQ(pending_length(h), 0);
+    EXPECT(s->x_pending_next == 0 && t->x_pending_next == 0);
+    heap_push_pending(h, s);
+    EXPECT_EQ(pending_length(h), 1);
+    flush(h);
     expect_heaps_sound();
 }
 
 /* A stale list place, a disarmed remote word: what relisting repairs. */
-static void a_drain_relists(struct heap *h, unsigned c)
+static void a_flush_relists(struct heap *h, unsigned c)
 {
     struct superblock *s = test_superblock_new(c);
     test_carve_all(s);
@@ -70,8 +70,8 @@ static void a_drain_relists(struct heap *h, unsigned c)
     for (unsigned i = 0; i < blocks - 1; i++)
         EXPECT_EQ(remote_push(s, block[i]), i == 0);
     EXPECT_EQ(s->group, group_nearly_full);
-    heap_post(h, s);
-    drain(h);
+    heap_push_pending(h, s);
+    flush(h);
     EXPECT_EQ(word_count(s->word), blocks - 1);
     EXPECT_EQ(s->group, group_mostly_free);
     EXPECT_EQ(s->x_remote, REMOTE_ARMED);
@@ -88,19 +88,19 @@ static void what_moved_is_forwarded(struct heap *h, struct heap *other, unsigned
     void *block = test_take(s);
     relist(other, s);
     EXPECT_EQ(remote_push(s, block), remote_pushed_armed);
-    heap_post(h, s); /* whoever posted it had read the owner before it moved */
-    drain(h);
-    EXPECT_EQ(mailbox_length(h), 0);
-    EXPECT_EQ(mailbox_length(other), 1);
+    heap_push_pending(h, s); /* whoever pushed it had read the owner before it moved */
+    flush(h);
+    EXPECT_EQ(pending_length(h), 0);
+    EXPECT_EQ(pending_length(other), 1);
     EXPECT_EQ(word_count(s->x_remote), 1);
-    drain(other);
-    EXPECT_EQ(mailbox_length(other), 0);
+    flush(other);
+    EXPECT_EQ(pending_length(other), 0);
     EXPECT_EQ(s->group, group_empty);
     expect_heaps_sound();
-    heap_post(h, s); /* a hint that is no longer true */
-    drain(h);
-    drain(other);
-    EXPECT_EQ(s->x_mail_next, 0);
+    heap_push_pending(h, s); /* a hint that is no longer true */
+    flush(h);
+    flush(other);
+    EXPECT_EQ(s->x_pending_next, 0);
     expect_heaps_sound();
 }
 
@@ -109,26 +109,26 @@ static void what_has_gone_is_forgotten(struct heap *h, unsigned c)
     struct superblock *s = test_superblock_new(c);
     test_carve_all(s);
     uint64_t word = s->word;
-    heap_post(h, s); /* somebody has it exclusively, and will relist it */
-    drain(h);
-    EXPECT(superblock_owner(s) == NULL && s->word == word && s->group == group_none && s->x_mail_next == 0);
-    heap_post(h, s);
+    heap_push_pending(h, s); /* somebody has it exclusively, and will relist it */
+    flush(h);
+    EXPECT(superblock_owner(s) == NULL && s->word == word && s->group == group_none && s->x_pending_next == 0);
+    heap_push_pending(h, s);
     test_superblock_drop(s); /* a span again */
-    drain(h);
-    EXPECT_EQ(s->x_mail_next, 0);
+    flush(h);
+    EXPECT_EQ(s->x_pending_next, 0);
     EXPECT(s->slice.kind != slice_superblock);
 
-    /* Posted, released, born again as another heap's active superblock: nothing may happen to it. */
+    /* Pushed, released, born again as another heap's active superblock: nothing may happen to it. */
     struct heap *other = test_heap_new(true);
     s = test_superblock_new(c);
-    heap_post(h, s);
+    heap_push_pending(h, s);
     test_carve_all(s);
     superblock_set_owner(s, other);
     other->active[c] = s;
-    drain(h);
-    EXPECT_EQ(mailbox_length(other), 1);
-    drain(other);
-    EXPECT(other->active[c] == s && s->group == group_none && s->notify_at == NOTIFY_NEVER && s->x_mail_next == 0);
+    flush(h);
+    EXPECT_EQ(pending_length(other), 1);
+    flush(other);
+    EXPECT(other->active[c] == s && s->group == group_none && s->notify_at == NOTIFY_NEVER && s->x_pending_next == 0);
     other->active[c] = &empty_superblock;
     superblock_clear_owner(s);
     relist(other, s);
@@ -149,7 +149,7 @@ static void quiet_heaps_are_swept(struct heap *h, struct heap *other)
     size_t before = span_counts().in_use_bytes;
     for (size_t i = 0; i < blocks; i++)
         free(block[i]);
-    EXPECT(mailbox_length(other) >= count - 2);
+    EXPECT(pending_length(other) >= count - 2);
     for (size_t i = 0; i < blocks / 4; i++) {
         EXPECT((block[i] = malloc(size_class[wanted].bytes)) != NULL);
         if (i % 64 == 0 && i < 512)
@@ -163,7 +163,7 @@ static void quiet_heaps_are_swept(struct heap *h, struct heap *other)
     expect_heaps_sound();
 }
 
-/* ---- posters against a drainer ---- */
+/* ---- pushers against a flusher ---- */
 
 #define POSTERS 3
 #define MEMBERS 24
@@ -181,10 +181,10 @@ static void *post_at_random(void *number)
         size_t i = rng_below(&rng, MEMBERS);
         uint32_t held = 1;
         if (rng_below(&rng, 4) == 0) {
-            heap_post(box[rng_below(&rng, 2)], member[i]); /* a mere hint, to whomever */
+            heap_push_pending(box[rng_below(&rng, 2)], member[i]); /* a mere hint, to whomever */
         } else if (atomic_compare_exchange_strong(&in_hand[i], &held, 0)) {
             if (remote_push(member[i], hostage[i]) == remote_pushed_armed)
-                heap_post(superblock_owner(member[i]), member[i]);
+                heap_push_pending(superblock_owner(member[i]), member[i]);
         }
         if (rng_below(&rng, 64) == 0)
             sched_yield();
@@ -192,7 +192,7 @@ static void *post_at_random(void *number)
     return NULL;
 }
 
-/* A push that consumed ARMED was posted, so once the mailboxes are empty nothing waits in a remote word. */
+/* A push that consumed ARMED pushed the superblock, so once the stacks are empty nothing waits in a remote word. */
 static void no_post_is_lost(unsigned c, int rounds, struct rng *rng)
 {
     for (int i = 0; i < 2; i++)
@@ -214,7 +214,7 @@ static void no_post_is_lost(unsigned c, int rounds, struct rng *rng)
     for (int round = 0; round < rounds; round++) {
         struct heap *h = box[round % 2];
         lock_take(&h->lock);
-        heap_drain(h);
+        heap_flush_pending(h);
         for (int i = round % 2; i < MEMBERS; i += 2) {
             struct superblock *s = member[i];
             if (in_hand[i] == 0 && word_block(s->word) == hostage[i]) { /* arrived: take it out again */
@@ -231,9 +231,9 @@ static void no_post_is_lost(unsigned c, int rounds, struct rng *rng)
     for (int i = 0; i < POSTERS; i++)
         EXPECT_EQ(pthread_join(thread[i], NULL), 0);
     for (int i = 0; i < 4; i++)
-        drain(box[i % 2]);
+        flush(box[i % 2]);
     for (int i = 0; i < MEMBERS; i++) {
-        EXPECT_EQ(member[i]->x_mail_next, 0);
+        EXPECT_EQ(member[i]->x_pending_next, 0);
         EXPECT_EQ(word_count(member[i]->x_remote), 0);
         EXPECT(in_hand[i] == 1 || word_block(member[i]->word) == hostage[i]);
     }
@@ -251,7 +251,7 @@ int main(int argc, char **argv)
     unsigned c = size_class_of(900);
     test_heap_bind(h);
     posted_twice_is_there_once(h, c);
-    a_drain_relists(h, c);
+    a_flush_relists(h, c);
     test_heap_bind(other); /* the section that relists must run on the owner */
     what_moved_is_forwarded(h, other, size_class_of(10000));
     test_heap_bind(h);
@@ -259,7 +259,7 @@ int main(int argc, char **argv)
     if (sync_mode == sync_rcs) /* in the lock modes every free goes to its heap at once */
         quiet_heaps_are_swept(h, other);
     test_heap_bind(NULL);
-    if (sync_mode != sync_rcs) /* there, a drain by a thread that is on neither heap may only post again */
+    if (sync_mode != sync_rcs) /* there, a flush by a thread that is on neither heap may only push again */
         no_post_is_lost(size_class_of(500), (int)unit_option(argc, argv, "--rounds", 200000), &rng);
     return 0;
 }
