@@ -71,7 +71,7 @@ static void *take_by_section(unsigned c)
     if (h == NULL)
         return NULL;
     lock_take(&h->lock);
-    void *block = heap_take_exclusive(h, c);
+    void *block = heap_take_detached(h, c);
     lock_release(&h->lock);
     return block;
 }

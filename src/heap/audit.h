@@ -3,8 +3,8 @@
  * The invariants of one superblock, for AUDIT (base/compiler.h).  tests/unit/inspect.c asks the same of all of them, and
  * shares no code with this.
  *
- * Both return what is wrong, or NULL.  The superblock is exclusive, or the lock of the heap that owns it is held and it is
- * not active.  Other threads may be freeing its blocks.
+ * Both return what is wrong, or NULL.  The superblock is detached, or the lock of the heap that owns it is held and it
+ * is not active.  Other threads may be freeing its blocks.
  */
 #ifndef SUTLER_HEAP_AUDIT_H
 #define SUTLER_HEAP_AUDIT_H

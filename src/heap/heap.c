@@ -27,7 +27,7 @@ struct lock binding_lock = LOCK_FREE(rank_binding);
 enum rcs_result heap_commit(struct heap *h, const struct superblock *s, const uint64_t *probe, uint64_t expected,
                             uint64_t *target, uint64_t value)
 {
-    ASSERT(lock_is_mine(&h->lock) || superblock_is_exclusive(s));
+    ASSERT(lock_is_mine(&h->lock) || superblock_is_detached(s));
     if (!heap_is_live(h, s)) {
         if (__atomic_load_n(probe, __ATOMIC_RELAXED) != expected)
             return rcs_changed;

@@ -81,7 +81,7 @@ struct heap *heap_here(void);
 /* True if sections of heap `h` may be running: then changes go through sections, else by plain stores. */
 static inline bool heap_is_live(const struct heap *h, const struct superblock *s)
 {
-    return sync_mode == sync_rcs && !heap_is_global(h) && !superblock_is_exclusive(s);
+    return sync_mode == sync_rcs && !heap_is_global(h) && !superblock_is_detached(s);
 }
 
 /* *probe == expected, then *target = value, against whatever else may change superblock `s` of heap `h`. */
@@ -100,10 +100,10 @@ struct superblock *heap_find_further(struct heap *h, unsigned c);
 /* Before memory is refused: any with room or holes, the active one if need be, of however many. */
 struct superblock *heap_find_any(const struct heap *h, unsigned c);
 
-/* Unlinks a superblock of `h`, active or listed, and takes its owner away; after an rcs_fence() it is exclusive. */
+/* Unlinks a superblock of `h`, active or listed, and takes its owner away; after an rcs_fence() it is detached. */
 void heap_take_offline(struct heap *h, struct superblock *s);
-/* The same for a superblock of the heap the caller runs on, by sections: it is exclusive at once, without a fence.  If it
- * is not done the superblock is still h's. */
+/* The same for a superblock of the heap the caller runs on, by sections: it is detached at once, without a fence.  If
+ * it is not done the superblock is still h's. */
 enum rcs_result heap_give_up(struct heap *h, struct superblock *s);
 /* The fence was refused: a superblock taken offline from `h`, not yet touched, goes back.  No lock needed. */
 void heap_undo_offline(struct heap *h, struct superblock *s);
@@ -123,8 +123,8 @@ static inline bool heap_has_pending(const struct heap *h)
 }
 
 /* ---- relisting: a superblock is put where it belongs (relist.c) ---- */
-/* `s` is exclusive or owned by `h`, and not active.  Collects its remote frees, lists it by its group, arms the
- * notifications that will move it on, and passes it on if it is surplus.  An exclusive `s` becomes h's. */
+/* `s` is detached or owned by `h`, and not active.  Collects its remote frees, lists it by its group, arms the
+ * notifications that will move it on, and passes it on if it is surplus.  A detached `s` becomes h's. */
 void heap_relist(struct heap *h, struct superblock *s);
 /* The same for a superblock that may have gone elsewhere meanwhile: from the pending stack, or a notify handler. */
 void heap_relist_pending(struct heap *h, struct superblock *s);
@@ -142,28 +142,28 @@ enum refill heap_refill(struct heap *h, unsigned c);
 void *heap_take_fresh(struct heap *h, unsigned c);
 /* Takes one block without any section, however often sections abort: for debuggers that step through them.  It comes
  * from the same superblock every time, so a program stepped from end to end does not grow by one a malloc. */
-void *heap_take_exclusive(struct heap *h, unsigned c);
+void *heap_take_detached(struct heap *h, unsigned c);
 /* Before memory is refused: a block of any heap's superblock, which becomes h's, or of a fresh one however short.  `h`
  * may be NULL, where there is no memory for a heap: then it is the global heap's.  No lock held. */
 void *heap_take_wherever(struct heap *h, unsigned c);
-/* An exclusive superblock of class `c` with room, from the global heap, a heap at rest or fresh memory; or NULL. */
+/* A detached superblock of class `c` with room, from the global heap, a heap at rest or fresh memory; or NULL. */
 struct superblock *heap_acquire(struct heap *h, unsigned c);
 
 /* ---- global heap (relist.c); these take its lock ---- */
 void global_adopt(struct superblock *s);
-/* The fullest of class `c`, exclusive; NULL if there is none.  Or one that heap_find_further or heap_find_any finds. */
+/* The fullest of class `c`, detached; NULL if there is none.  Or one that heap_find_further or heap_find_any finds. */
 enum look { look_near, look_further, look_everywhere };
 struct superblock *global_take(unsigned c, enum look look);
 
 /* ---- other cids' heaps (takeover.c) ---- */
 /* These look at a few of the others, the next ones each time: what is free in a heap nobody runs on is found in time, and
  * no refill pays for how many heaps there are. */
-/* Makes a superblock of another heap, one at rest, exclusive: it has class `c` and room.  NULL if there is none. */
+/* Detaches a superblock of another heap, one at rest: it has class `c` and room.  NULL if there is none. */
 struct superblock *heap_steal(struct heap *h, unsigned c);
 /* Before new memory is used: takes what is pending on heaps at rest, remote frees that wait for a slow path which may
  * never come, and relists it in `h`.  True if there was any. */
 bool heap_sweep(struct heap *h);
-/* For when there is no memory: makes a superblock of class `c` with room exclusive, whichever heap has it, active or not;
+/* For when there is no memory: detaches a superblock of class `c` with room, whichever heap has it, active or not;
  * or NULL.  No lock held: their locks are waited for. */
 struct superblock *heap_scrape(unsigned c);
 /* The caller's slow path finds itself on heap `h`: if it has left another heap that nobody else uses, that one is
@@ -193,7 +193,7 @@ void heap_forget_parent(void);
 /* ---- damage (damage.c) ---- */
 /* "sutler: FUNCTION(): corrupted free list in superblock 0x... (reason)"; then aborts unless SUTLER_ON_ERROR=report. */
 void damage_report(const char *function, const struct superblock *s, const char *reason);
-/* Takes an exclusive superblock out of use for good, and reports it. */
+/* Takes a detached superblock out of use for good, and reports it. */
 void superblock_quarantine(struct superblock *s, const char *function, const char *reason);
 
 #endif

@@ -12,10 +12,10 @@
 
 #include "heap/superblock.h"
 
-/* Of an exclusive superblock; the units lent. */
+/* Of a detached superblock; the units lent. */
 unit_set superblock_lend(struct superblock *s);
 
-/* All slices an exclusive superblock has become free spans. */
+/* All slices a detached superblock has become free spans. */
 void superblock_give(struct superblock *s);
 
 #endif

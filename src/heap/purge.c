@@ -187,9 +187,9 @@ static void finish(struct batch *b)
         undo(b);
         return;
     }
-    /* From here on they are exclusive. */
+    /* From here on they are detached. */
     for (struct offline *o = b->offline; o < end; o++) {
-        ASSERT(superblock_is_exclusive(o->superblock));
+        ASSERT(superblock_is_detached(o->superblock));
         const char *damage = purge_superblock(b, o);
         if (damage != NULL) {
             superblock_quarantine(o->superblock, "purge", damage);

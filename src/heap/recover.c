@@ -64,7 +64,7 @@ static bool is_due(const struct superblock *s)
     return (word_count(remote) != 0 && (remote & REMOTE_ARMED) == 0) || word_count(word) >= s->notify_at;
 }
 
-/* In the hands of a thread that is not here: exclusive.  Any heap will do. */
+/* In the hands of a thread that is not here: detached.  Any heap will do. */
 static struct heap *adopt(struct superblock *s)
 {
     struct heap *h = heap_of_cid[sync_slot()];

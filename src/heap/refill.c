@@ -4,7 +4,7 @@
  * other heaps' threads gave back, uncarved pages of the same superblock, another superblock of the heap (fullest
  * first), the global heap, a heap nobody runs on, what is pending on such heaps, fresh memory, the holes purging left.
  *
- * Every step is either a section on the caller's heap or work on something exclusive.  When a section says the thread
+ * Every step is either a section on the caller's heap or work on something detached.  When a section says the thread
  * has been moved, what is in hand is pushed onto the heap's pending stack and the caller starts over where it runs now.
  */
 #include "heap/demand.h"
@@ -68,7 +68,7 @@ static struct superblock *instead_of_carving(struct heap *h, unsigned c)
     return s != NULL && superblock_free_blocks(s) >= s->blocks / 4u ? s : NULL;
 }
 
-static enum rcs_result silence(struct heap *h, struct superblock *s)
+static enum rcs_result disarm(struct heap *h, struct superblock *s)
 {
     enum rcs_result result;
     do {
@@ -132,7 +132,7 @@ static struct superblock *fresh_short(const struct heap *h, unsigned c)
     return span_squeeze(least, 1, &first) ? superblock_format(first, c, least) : NULL;
 }
 
-/* An exclusive superblock with room, of somebody else's. */
+/* A detached superblock with room, of somebody else's. */
 static struct superblock *heap_find(struct heap *h, unsigned c)
 {
     struct superblock *s = global_take(c, look_near);
@@ -215,14 +215,14 @@ static struct superblock *choose(struct heap *h, unsigned c, bool trickle)
 /* Makes `s` the active superblock in place of `old`. */
 static enum refill install(struct heap *h, unsigned c, struct superblock *old, struct superblock *s)
 {
-    enum rcs_result result = silence(h, s);
+    enum rcs_result result = disarm(h, s);
     if (result != rcs_done)
         return refill_failed(result); /* still listed, still armed: nothing has happened */
     if (s->group != group_none)
         heap_list_remove(h, s);
     enum refill stocked = restock(h, s, old != &empty_superblock);
     if (stocked != refill_ready) {
-        if (superblock_is_exclusive(s))
+        if (superblock_is_detached(s))
             heap_relist(h, s);
         else
             heap_push_pending(h, s);
@@ -289,7 +289,7 @@ void *heap_take_fresh(struct heap *h, unsigned c)
     return block;
 }
 
-/* A listed superblock of the caller's own heap, made exclusive by a fence as if it were another's. */
+/* A listed superblock of the caller's own heap, detached by a fence as if it were another's. */
 static struct superblock *take_own(struct heap *h, unsigned c)
 {
     struct superblock *s = heap_find_fullest(h, c);
@@ -302,7 +302,7 @@ static struct superblock *take_own(struct heap *h, unsigned c)
     return NULL;
 }
 
-/* A block of an exclusive superblock, which becomes h's; NULL if all that was free is damaged. */
+/* A block of a detached superblock, which becomes h's; NULL if all that was free is damaged. */
 static void *take_from(struct heap *h, struct superblock *s)
 {
     void *block = NULL;
@@ -336,7 +336,7 @@ void *heap_take_wherever(struct heap *h, unsigned c)
     return block;
 }
 
-void *heap_take_exclusive(struct heap *h, unsigned c)
+void *heap_take_detached(struct heap *h, unsigned c)
 {
     ASSERT(lock_is_mine(&h->lock));
     struct superblock *s = take_own(h, c);

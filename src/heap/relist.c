@@ -58,7 +58,7 @@ static unsigned next_step(const struct superblock *s, enum group group)
 
 enum rcs_result heap_collect(struct heap *h, struct superblock *s)
 {
-    ASSERT(lock_is_mine(&h->lock) || superblock_is_exclusive(s));
+    ASSERT(lock_is_mine(&h->lock) || superblock_is_detached(s));
     if (word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed)) == 0)
         return rcs_done;
     uint64_t chain = remote_take(s, false);
@@ -84,7 +84,7 @@ static bool arm(struct superblock *s)
     return atomic_compare_exchange_strong(&s->x_remote, &idle, REMOTE_ARMED) || idle == REMOTE_ARMED;
 }
 
-/* An own superblock becomes exclusive, unless a block of it was taken or freed meanwhile. */
+/* An own superblock becomes detached, unless a block of it was taken or freed meanwhile. */
 static bool give_up(struct heap *h, struct superblock *s, uint64_t word)
 {
     if (heap_commit(h, s, &s->word, word, &s->owner, 0) != rcs_done)
@@ -136,7 +136,7 @@ void heap_relist(struct heap *h, struct superblock *s)
 {
     ASSERT(lock_is_mine(&h->lock));
     ASSERT(h->active[s->class] != s);
-    ASSERT(superblock_owner(s) == h || superblock_is_exclusive(s));
+    ASSERT(superblock_owner(s) == h || superblock_is_detached(s));
     AUDIT(superblock_check(s));
     for (int attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
         if (heap_collect(h, s) != rcs_done)
@@ -152,7 +152,7 @@ void heap_relist(struct heap *h, struct superblock *s)
         if (s->group != group_none)
             heap_list_remove(h, s);
         heap_list_insert(h, s, group);
-        if (superblock_is_exclusive(s))
+        if (superblock_is_detached(s))
             superblock_set_owner(s, h);
         AUDIT(superblock_check_listed(s, h));
         if (arm(s)) {
@@ -161,7 +161,7 @@ void heap_relist(struct heap *h, struct superblock *s)
         }
     }
     /* Moved to another cid, or interrupted time and again: the next slow path of this heap goes on from here. */
-    if (superblock_is_exclusive(s))
+    if (superblock_is_detached(s))
         superblock_set_owner(s, h);
     heap_push_pending(h, s);
 }
@@ -178,7 +178,7 @@ void heap_relist_pending(struct heap *h, struct superblock *s)
     } else if (owner != NULL) {
         heap_push_pending(owner, s);
     }
-    /* No owner: somebody has it exclusively and will relist it. */
+    /* No owner: somebody has it detached and will relist it. */
 }
 
 void heap_flush_pending(struct heap *h)
@@ -193,7 +193,7 @@ void heap_flush_pending(struct heap *h)
  *
  * Local heaps give it what they have too much of, and take the fullest back, so that the others can run empty.  It is a
  * heap like any other except that no section ever runs on it: all its superblocks' frees are remote, and its lock makes
- * everything exclusive. */
+ * everything detached. */
 
 void global_adopt(struct superblock *s)
 {

@@ -89,7 +89,7 @@ struct superblock *superblock_format(uint32_t first, unsigned class, unsigned sl
 {
     struct superblock *s = descriptor_of_slice(first);
     const struct size_class *row = &size_class[class];
-    CHECK(superblock_is_exclusive(s) && s->slice.kind == slice_unknown); /* it is nobody's */
+    CHECK(superblock_is_detached(s) && s->slice.kind == slice_unknown); /* it is nobody's */
     ASSERT(slices <= row->slices && slices * SLICE_BYTES >= row->bytes);
     s->word = 0;
     s->notify_at = NOTIFY_NEVER;

@@ -20,18 +20,18 @@
  * carved.
  *
  * Who may write what.  Each field has one rule; docs/protocol.md shows the interleaving each rule prevents.
- *   word        sections of the owning heap; or anyone to whom the superblock is exclusive
+ *   word        sections of the owning heap; or whoever has the superblock detached
  *   owner       (see superblock_set_owner) under the heap's lock.  Giving up one's own: a section's commit.  Taking
  *               another heap's: store, active slot cleared, fence.  "Exclusive" is: owner is 0, and a fence has passed
  *               or it was given up by commit
- *   gate        (notify_at) a section that compares the word; or exclusive
+ *   gate        (notify_at) a section that compares the word; or detached
  *   x_remote    hardware atomics, anyone
  *   x_pending_next hardware atomics: 0 not pending.  Never reset by formatting: a late pusher may still hold it
  *   slice       see slice.h
  *   seen        in a pass
- *   dirty       set when the superblock is made and, exclusive, before units are uncarved; cleared when the system has
- *               the pages: under the lock of the owning heap, or exclusive
- *   the rest    under the lock of the owning heap, or exclusive
+ *   dirty       set when the superblock is made and, detached, before units are uncarved; cleared when the system has
+ *               the pages: under the lock of the owning heap, or detached
+ *   the rest    under the lock of the owning heap, or detached
  */
 #ifndef SUTLER_HEAP_SUPERBLOCK_H
 #define SUTLER_HEAP_SUPERBLOCK_H
@@ -195,7 +195,7 @@ static inline void superblock_clear_owner(struct superblock *s)
     __atomic_store_n(&s->owner, 0, __ATOMIC_RELEASE);
 }
 
-static inline bool superblock_is_exclusive(const struct superblock *s)
+static inline bool superblock_is_detached(const struct superblock *s)
 {
     return s->owner == 0;
 }
@@ -289,7 +289,7 @@ bool superblock_is_block(const struct superblock *s, const void *p);
 
 /* ---- verbs on one superblock ---- */
 
-/* Makes a fresh span an exclusive superblock, nothing carved.  `slices`: as many as the class's, or fewer but enough for
+/* Makes a fresh span a detached superblock, nothing carved.  `slices`: as many as the class's, or fewer but enough for
  * one block. */
 struct superblock *superblock_format(uint32_t first, unsigned class, unsigned slices);
 

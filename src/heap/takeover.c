@@ -292,7 +292,7 @@ static uint32_t take_pending(struct heap *h)
             chain_offline(h, s, &chain);
         else if (owner != NULL && owner != h)
             heap_push_pending(owner, s);
-        /* else it is active, and its next refill collects; or somebody has it exclusively, and will relist it */
+        /* else it is active, and its next refill collects; or somebody has it detached, and will relist it */
     }
     return chain;
 }

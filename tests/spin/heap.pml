@@ -21,7 +21,7 @@
  *   NO_PUSH           a slow path that lost its heap does not push the superblock it had in hand
  *   NO_FENCE          (PURGE, MERGE) sections that began before the superblock was taken offline run on
  *   ARM_BEFORE_OWNER  (PURGE, MERGE) the remote word is armed before the owner is stored
- *   NEVER_LATE        a listed superblock is activated before its notifications are silenced, and not silenced after
+ *   NEVER_LATE        a listed superblock is activated before its notifications are disarmed, and not disarmed after
  */
 #include "common.pml"
 
@@ -280,7 +280,7 @@ inline refill(h)
         if
         :: atomic { owner[0] == h && group[0] != UNLISTED && (word[0] != 0 || x_remote[0] != 0) -> s = 0 }
         :: atomic { owner[1] == h && group[1] != UNLISTED && (word[1] != 0 || x_remote[1] != 0) -> s = 1 }
-        /* fresh memory: exclusive to whoever takes it from the span lists */
+        /* fresh memory: detached, for whoever takes it from the span lists */
         :: atomic { is_span[0] -> is_span[0] = 0; s = 0; owner[0] = h }
         :: atomic { is_span[1] -> is_span[1] = 0; s = 1; owner[1] = h }
         :: else -> s = EMPTY_SUPERBLOCK
@@ -474,8 +474,8 @@ inline take_offline(h, s)
     owner[s] = NO_HEAP
 }
 
-/* Of an exclusive superblock: everything by plain stores. Then it is heap h's, who may have to look again. */
-inline relist_exclusive(h, s)
+/* Of a detached superblock: everything by plain stores. Then it is heap h's, who may have to look again. */
+inline relist_detached(h, s)
 {
     CHECK_LOCKED(h);
     atomic { chain = x_remote[s]; x_remote[s] = 0; x_armed[s] = 0 };
@@ -531,7 +531,7 @@ inline purge(s)
             w = word[s];
             if
             :: COUNT(w) == BLOCKS -> give_span(s); w = 0
-            :: else -> w = 0; lock(heap_lock[h], me); relist_exclusive(h, s); unlock(heap_lock[h], me)
+            :: else -> w = 0; lock(heap_lock[h], me); relist_detached(h, s); unlock(heap_lock[h], me)
             fi
         :: else
         fi
@@ -557,11 +557,11 @@ inline merge()
        unlock(heap_lock[0], me);
        FENCE();
        if
-       :: n & 1 -> relist_exclusive(1, 0)
+       :: n & 1 -> relist_detached(1, 0)
        :: else
        fi;
        if
-       :: n & 2 -> relist_exclusive(1, 1)
+       :: n & 2 -> relist_detached(1, 1)
        :: else
        fi;
        n = 0

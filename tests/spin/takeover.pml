@@ -8,8 +8,8 @@
  *   GIVE_UP   a thread of heap 0 retires superblock 0 and gives it up as it is, with a section of its own; then it is
  *             rebuilt
  *
- * Claims: no block is handed out while it is live, what is rebuilt exclusively does not change meanwhile, and when all
- * is quiet each block is in one place.
+ * Claims: no block is handed out while it is live, what is rebuilt while detached does not change meanwhile, and when
+ * all is quiet each block is in one place.
  *
  * Broken on purpose:
  *   NO_FENCE       sections that began before the change run on

@@ -28,7 +28,7 @@ static void relist(struct heap *h, struct superblock *s)
     lock_release(&h->lock);
 }
 
-/* An exclusive superblock with `live` blocks in use, which are appended to `block`. */
+/* A detached superblock with `live` blocks in use, which are appended to `block`. */
 static struct superblock *with_live(unsigned c, unsigned live, void **block, unsigned *held)
 {
     struct superblock *s = test_superblock_new(c);

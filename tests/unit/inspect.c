@@ -216,7 +216,7 @@ void expect_heaps_sound(void)
     uint32_t slice = 0;
     for (struct superblock *s; (s = next_superblock(&slice)) != NULL;) {
         const struct heap *h = superblock_owner(s);
-        EXPECT_MSG(h != NULL, "superblock %p is exclusive to nobody", (void *)superblock_start(s));
+        EXPECT_MSG(h != NULL, "superblock %p has no owner", (void *)superblock_start(s));
         bool active = h->active[s->class] == s, listed = is_on_list(h, s), pending = s->x_pending_next != 0;
         EXPECT_MSG(!(active && listed), "superblock %p is active and listed", (void *)superblock_start(s));
         EXPECT_MSG(active || listed || pending, "superblock %p is nowhere", (void *)superblock_start(s));

@@ -45,7 +45,7 @@ struct heap *test_heap_new(bool listed);
  * with one thread. */
 void test_heap_bind(struct heap *h);
 
-/* A fresh exclusive superblock of class `c`. */
+/* A fresh detached superblock of class `c`. */
 struct superblock *test_superblock_new(unsigned c);
 
 /* Exclusive superblocks: carves everything, takes a block (NULL if the list is empty), gives one back. */
@@ -53,7 +53,7 @@ void test_carve_all(struct superblock *s);
 void *test_take(struct superblock *s);
 void test_give(struct superblock *s, void *block);
 
-/* Gives an exclusive superblock's memory back. */
+/* Gives a detached superblock's memory back. */
 void test_superblock_drop(struct superblock *s);
 
 #endif

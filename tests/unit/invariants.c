@@ -211,7 +211,7 @@ int main(void)
     counts_and_lists_are_checked();
     what_is_listed_is_checked();
     EXPECT_DEATH(free_span_given_again, "slice_is_in_bin");
-    EXPECT_DEATH(span_formatted_that_is_in_use, "superblock_is_exclusive(s) && s->slice.kind == slice_unknown");
+    EXPECT_DEATH(span_formatted_that_is_in_use, "superblock_is_detached(s) && s->slice.kind == slice_unknown");
     EXPECT_DEATH(span_taken_that_is_not_free, "slice_free");
     debug_builds_die();
     return 0;

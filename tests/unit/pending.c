@@ -109,7 +109,7 @@ static void what_has_gone_is_forgotten(struct heap *h, unsigned c)
     struct superblock *s = test_superblock_new(c);
     test_carve_all(s);
     uint64_t word = s->word;
-    heap_push_pending(h, s); /* somebody has it exclusively, and will relist it */
+    heap_push_pending(h, s); /* somebody has it detached, and will relist it */
     flush(h);
     EXPECT(superblock_owner(s) == NULL && s->word == word && s->group == group_none && s->x_pending_next == 0);
     heap_push_pending(h, s);

@@ -65,14 +65,14 @@ static enum rcs_result commit(struct heap *h, const struct superblock *s, const 
     return result;
 }
 
-/* The same question where no section is needed: the superblock is exclusive, or the heap is the global one. */
+/* The same question where no section is needed: the superblock is detached, or the heap is the global one. */
 static void heap_commit_chooses(void)
 {
     struct heap *mine = test_heap_new(false), *other = test_heap_new(false);
     struct superblock s = {.owner = 0};
     uint64_t probe = 1, target = 0;
     test_heap_bind(mine);
-    EXPECT_EQ(heap_commit(other, &s, &probe, 1, &target, 2), rcs_done); /* exclusive: whoever asks */
+    EXPECT_EQ(heap_commit(other, &s, &probe, 1, &target, 2), rcs_done); /* detached: whoever asks */
     EXPECT_EQ(heap_commit(other, &s, &probe, 2, &target, 3), rcs_changed);
     superblock_set_owner(&s, other);
     EXPECT_EQ(commit(global_heap_of(0), &s, &probe, &target, 4), rcs_done);

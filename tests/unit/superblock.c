@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One superblock at a time, exclusive and without a heap: every class is carved until nothing is left, its lists are
+ * One superblock at a time, detached and without a heap: every class is carved until nothing is left, its lists are
  * damaged in every way the check knows, and lists are joined.
  */
 #include "heap/remote.h"
