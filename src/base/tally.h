@@ -13,7 +13,7 @@ struct tally {
     uint64_t fences; /* sent to every cpu the process runs on */
     uint64_t locks;  /* taken, whichever */
     uint64_t looks;  /* one heap looked at on behalf of another */
-    uint64_t pulses; /* of those, the ones that read all of its active lists */
+    uint64_t reads;  /* of those, the ones that read all of its active lists */
     uint64_t flushed; /* superblocks taken off pending stacks */
 };
 extern struct tally tally;

@@ -51,11 +51,11 @@ static void push_remote(struct superblock *s, void *p)
 static void look_at(struct heap *owner, unsigned blocks)
 {
     struct heap *here = heap_of_cid[sync_slot()];
-    if (likely(!heap_wants_look(here, owner, blocks)) || !slow_enter())
+    if (likely(!heap_wants_reclaim(here, owner, blocks)) || !slow_enter())
         return;
     here = heap_here();
     if (here != NULL && here != owner)
-        heap_look(here, owner);
+        heap_reclaim_if_inactive(here, owner);
     slow_leave();
 }
 

@@ -30,7 +30,7 @@
 static struct heap *own_heap(void)
 {
     struct heap *h = heap_here();
-    return h != NULL && !rcs_is_suspended() ? heap_follow(h) : h;
+    return h != NULL && !rcs_is_suspended() ? heap_rebind_after_migration(h) : h;
 }
 
 static void *take_locked(unsigned c)

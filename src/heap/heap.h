@@ -35,18 +35,18 @@ struct heap {
     uint32_t flushing;          /* of what was taken off that stack, the first not relisted yet, likewise */
     _Atomic uint32_t x_slot;    /* its index in heap_of_cid, or SLOT_NONE; written under the binding lock */
     uint32_t number;
-    uint16_t steal_at, sweep_at; /* takeover.c: the numbers of the heaps it looked at last */
+    uint16_t take_at, pending_at; /* takeover.c: the numbers of the heaps it looked at last */
     uint32_t outbox_look;       /* in a pass: what the outbox looked like at the last look */
     uint64_t refills;
     uint64_t remote_frees;      /* blocks of other heaps freed from this heap's slot; racy, a statistic and a pace */
-    uint32_t stir, pulse;       /* takeover.c: what its slow paths and its lists looked like to others */
+    uint32_t slow_paths, activity; /* takeover.c: what its slow paths and its lists looked like to others */
     uint64_t chain[OUTBOX_CHAINS] ALIGN_LINE;
     uint64_t *outbox ALIGN_LINE; /* `chain`; NULL: there is no outbox, or it is being emptied (outbox.h) */
-    uint64_t stir_since_ns, pulse_since_ns; /* since when `stir` and `pulse` are what they are */
+    uint64_t slow_paths_since_ns, activity_since_ns; /* since when these are what they are */
     struct superblock *active[CLASS_COUNT];
     struct class_lists class[CLASS_COUNT];
-    uint32_t pass_stir; /* in a pass: its slow paths at the last pass of the clock, */
-    bool is_idle;       /* and what that pass made of them */
+    uint32_t pass_slow_paths; /* in a pass: its slow paths at the last pass of the clock, */
+    bool is_idle;             /* and what that pass made of them */
 };
 _Static_assert(sizeof(struct heap) <= 4096, "a page");
 _Static_assert(offsetof(struct heap, outbox) == HEAP_OUTBOX, "shared with assembly");
@@ -159,20 +159,21 @@ struct superblock *global_take(unsigned c, enum look look);
 /* These look at a few of the others, the next ones each time: what is free in a heap nobody runs on is found in time, and
  * no refill pays for how many heaps there are. */
 /* Detaches a superblock of another heap, one at rest: it has class `c` and room.  NULL if there is none. */
-struct superblock *heap_steal(struct heap *h, unsigned c);
+struct superblock *heap_take_from_resting(struct heap *h, unsigned c);
 /* Before new memory is used: takes what is pending on heaps at rest, remote frees that wait for a slow path which may
  * never come, and relists it in `h`.  True if there was any. */
-bool heap_sweep(struct heap *h);
+bool heap_take_pending_of_resting(struct heap *h);
 /* For when there is no memory: detaches a superblock of class `c` with room, whichever heap has it, active or not;
  * or NULL.  No lock held: their locks are waited for. */
-struct superblock *heap_scrape(unsigned c);
+struct superblock *heap_take_from_any(unsigned c);
 /* The caller's slow path finds itself on heap `h`: if it has left another heap that nobody else uses, that one is
  * brought along.  Returns the caller's heap.  No lock held. */
-struct heap *heap_follow(struct heap *h);
-/* The caller, on heap `h`, freed `blocks` of `other`.  Now and then the answer is yes, and heap_look is to be called: it
- * exchanges the heaps or merges the other one into `h` if nobody runs on that.  No lock held. */
-bool heap_wants_look(struct heap *h, const struct heap *other, unsigned blocks);
-void heap_look(struct heap *h, struct heap *other);
+struct heap *heap_rebind_after_migration(struct heap *h);
+/* The caller, on heap `h`, freed `blocks` of `other`.  True on every 64th remote free and after a migration: then
+ * heap_reclaim_if_inactive is to be called: it exchanges the heaps or merges the other one into `h` if nobody runs on
+ * that.  No lock held. */
+bool heap_wants_reclaim(struct heap *h, const struct heap *other, unsigned blocks);
+void heap_reclaim_if_inactive(struct heap *h, struct heap *other);
 /* In a pass of the clock: `is_idle` of each heap says from here on whether it had no slow path since the last such pass,
  * while another had. */
 void heap_note_idle(void);

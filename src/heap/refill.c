@@ -136,7 +136,7 @@ static struct superblock *fresh_short(const struct heap *h, unsigned c)
 static struct superblock *heap_find(struct heap *h, unsigned c)
 {
     struct superblock *s = global_take(c, look_near);
-    return s != NULL ? s : heap_steal(h, c);
+    return s != NULL ? s : heap_take_from_resting(h, c);
 }
 
 struct superblock *heap_acquire(struct heap *h, unsigned c)
@@ -201,7 +201,7 @@ static struct superblock *choose(struct heap *h, unsigned c, bool trickle)
         s = NULL;
     if (s == NULL)
         s = heap_find(h, c);
-    if (s == NULL && heap_sweep(h)) /* of whatever class: empty ones are spans again */
+    if (s == NULL && heap_take_pending_of_resting(h)) /* of whatever class: empty ones are spans again */
         s = heap_find_fullest(h, c);
     if (s == NULL && atomic_load_explicit(&memory_is_short, memory_order_relaxed))
         s = heap_find_further(h, c); /* fresh memory may come in huge pages */
@@ -327,7 +327,7 @@ void *heap_take_wherever(struct heap *h, unsigned c)
     if (h == NULL)
         h = global_heap_of(c);
     for (int i = 0; block == NULL && i < tries; i++) {
-        if ((s = heap_scrape(c)) == NULL && (s = fresh(h, c)) == NULL && (s = fresh_short(h, c)) == NULL)
+        if ((s = heap_take_from_any(c)) == NULL && (s = fresh(h, c)) == NULL && (s = fresh_short(h, c)) == NULL)
             return NULL;
         lock_take(&h->lock);
         block = take_from(h, s);

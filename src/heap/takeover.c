@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Heaps of cids (in cpu mode, of cpus) that went quiet.  A thread that is moved to another cpu changes its cid as soon
- * as a second task shares the address space; its blocks then belong to a heap it no longer runs on, every free of them
- * is remote, and what is free in that heap is stranded.  Two remedies: exchange the two cids' heaps (the thread has its
- * blocks back; two stores and a fence), or take single superblocks.
+ * Heaps of cids (in cpu mode, of cpus) that became inactive.  A thread that is moved to another cpu changes its cid as
+ * soon as a second task shares the address space; its blocks then belong to a heap it no longer runs on, every free of
+ * them is remote, and what is free in that heap is stranded.  Two remedies: exchange the two cids' heaps (the thread
+ * has its blocks back; two stores and a fence), or take single superblocks.
  *
- * Whether a heap is quiet nobody can know for certain, and nobody has to: a heap taken from a thread that was running
- * after all costs that thread a restarted section and its locality.  Two guesses: a thread that finds itself on another
- * heap than at its last slow path has left that one, so if nobody has been in a slow path of it since, and its lists do
- * not change for a moment, nobody else is on it; any heap is called quiet if its slow paths and active lists have not
- * changed for QUIET_NS, longer than a thread is likely to compute without allocating.  Single superblocks, none of them
- * active, are taken sooner: from a heap that had no slow path for AT_REST_NS, and so has not looked at what came back.
+ * Whether a heap is inactive nobody can know for certain, and nobody has to: a heap taken from a thread that was
+ * running after all costs that thread a restarted section and its locality.  Two guesses: a thread that finds itself on
+ * another heap than at its last slow path has left that one, so if nobody has been in a slow path of it since, and its
+ * lists do not change for a moment, nobody else is on it; any heap is called inactive if its slow paths and active
+ * lists have not changed for INACTIVE_NS, longer than a thread is likely to compute without allocating.  Single
+ * superblocks, none of them active, are taken sooner: from a heap that had no slow path for AT_REST_NS, and so has not
+ * looked at what came back.
  *
  * No refill looks at more than LOOKS_MAX others, however many there are: each goes on where the heap's last one ended.
  *
@@ -22,13 +23,13 @@
 #include "base/tally.h"
 #include "os/os.h"
 
-#define QUIET_NS 10000000u
+#define INACTIVE_NS 10000000u
 #define AT_REST_NS 1000000u
-/* Other heaps a refill looks at, when it would steal and when it would sweep. */
+/* Other heaps a refill looks at, when it would take a superblock and when it would take what is pending. */
 #define LOOKS_MAX 8u
-/* Superblocks moved in one merge, or sweep: the lock is held meanwhile. */
+/* Superblocks moved in one merge, or of what is pending: the lock is held meanwhile. */
 #define MERGE_MAX 128u
-#define SWEEP_MAX 64u
+#define PENDING_TAKEN_MAX 64u
 /* Remote frees between two looks at the clock. */
 #define LOOK_EVERY 64u
 /* How long a heap that was left is watched: some microseconds. */
@@ -60,22 +61,22 @@ void heap_forget_last(void)
 _Atomic uint64_t takeover_count;
 
 /* Changes with every slow path. */
-static uint32_t stir_of(const struct heap *h)
+static uint32_t slow_paths_of(const struct heap *h)
 {
     return (uint32_t)(__atomic_load_n(&h->refills, __ATOMIC_RELAXED) +
                       __atomic_load_n(&h->remote_frees, __ATOMIC_RELAXED));
 }
 
 /* And with what sections do as well: the words of all active lists. */
-static uint32_t pulse_of(const struct heap *h)
+static uint32_t activity_of(const struct heap *h)
 {
-    uint64_t pulse = h->refills;
-    TALLY(pulses);
+    uint64_t activity = h->refills;
+    TALLY(reads);
     for (unsigned c = 0; c < CLASS_COUNT; c++) {
         const struct superblock *s = __atomic_load_n(&h->active[c], __ATOMIC_RELAXED);
-        pulse += superblock_word(s);
+        activity += superblock_word(s);
     }
-    return (uint32_t)(pulse ^ pulse >> 32);
+    return (uint32_t)(activity ^ activity >> 32);
 }
 
 /* Has `now`, seen at `now_ns`, been so for `for_ns`?  Several threads may look at once; a mixed-up answer is only a wrong
@@ -91,17 +92,17 @@ static bool is_unchanged(uint32_t *last, uint64_t *since_ns, uint32_t now, uint6
 }
 
 /* Has it had no slow path for so long?  One line of memory says so. */
-static bool is_unstirred(struct heap *h, uint64_t now_ns, uint64_t for_ns)
+static bool is_without_slow_path(struct heap *h, uint64_t now_ns, uint64_t for_ns)
 {
-    return is_unchanged(&h->stir, &h->stir_since_ns, stir_of(h), now_ns, for_ns);
+    return is_unchanged(&h->slow_paths, &h->slow_paths_since_ns, slow_paths_of(h), now_ns, for_ns);
 }
 
-/* Most heaps that are not quiet have been stirred. */
-static bool is_quiet(struct heap *h)
+/* Most heaps that are not inactive have had a slow path. */
+static bool is_inactive(struct heap *h)
 {
     uint64_t now_ns = os_now_ns();
-    return is_unstirred(h, now_ns, QUIET_NS) &&
-           is_unchanged(&h->pulse, &h->pulse_since_ns, pulse_of(h), now_ns, QUIET_NS);
+    return is_without_slow_path(h, now_ns, INACTIVE_NS) &&
+           is_unchanged(&h->activity, &h->activity_since_ns, activity_of(h), now_ns, INACTIVE_NS);
 }
 
 void heap_note_idle(void)
@@ -109,9 +110,9 @@ void heap_note_idle(void)
     unsigned total = atomic_load_explicit(&heap_total, memory_order_acquire), idle = 0;
     for (unsigned i = 0; i < total; i++) {
         struct heap *h = heap_list[i];
-        uint32_t stir = stir_of(h);
-        h->is_idle = stir == h->pass_stir;
-        h->pass_stir = stir;
+        uint32_t slow_paths = slow_paths_of(h);
+        h->is_idle = slow_paths == h->pass_slow_paths;
+        h->pass_slow_paths = slow_paths;
         idle += h->is_idle;
     }
     for (unsigned i = 0; idle == total && i < total; i++)
@@ -137,7 +138,7 @@ static struct heap *lock_resting(const struct heap *h, uint16_t *at, bool (*has)
         *at = (uint16_t)(*at + 1u < total ? *at + 1u : 0);
         struct heap *other = heap_list[*at];
         TALLY(looks);
-        if (other != h && has(other, c) && is_unstirred(other, now_ns, AT_REST_NS) && lock_try(&other->lock))
+        if (other != h && has(other, c) && is_without_slow_path(other, now_ns, AT_REST_NS) && lock_try(&other->lock))
             return other;
     }
     return NULL;
@@ -157,9 +158,9 @@ static struct superblock *take_away(struct heap *other, struct superblock *s)
     return NULL;
 }
 
-struct superblock *heap_steal(struct heap *h, unsigned c)
+struct superblock *heap_take_from_resting(struct heap *h, unsigned c)
 {
-    struct heap *other = rcs_has_fence() ? lock_resting(h, &h->steal_at, has_superblock, c) : NULL;
+    struct heap *other = rcs_has_fence() ? lock_resting(h, &h->take_at, has_superblock, c) : NULL;
     if (other == NULL)
         return NULL;
     struct superblock *s = take_away(other, heap_find_fullest(other, c));
@@ -167,7 +168,7 @@ struct superblock *heap_steal(struct heap *h, unsigned c)
     return s;
 }
 
-struct superblock *heap_scrape(unsigned c)
+struct superblock *heap_take_from_any(unsigned c)
 {
     struct superblock *s = NULL;
     unsigned total = rcs_has_fence() ? atomic_load_explicit(&heap_total, memory_order_acquire) : 0;
@@ -205,10 +206,10 @@ static bool exchange(struct heap *h, struct heap *other)
 
 static bool is_still(const struct heap *h)
 {
-    uint32_t before = pulse_of(h);
+    uint32_t before = activity_of(h);
     for (int i = 0; i < WATCH_PAUSES; i++)
         cpu_relax();
-    return pulse_of(h) == before;
+    return activity_of(h) == before;
 }
 
 static unsigned superblocks_of(const struct heap *h)
@@ -228,14 +229,14 @@ static bool is_abandoned(const struct heap *left, const struct heap *h, uint16_t
            superblocks_of(left) >= superblocks_of(h) && is_still(left);
 }
 
-struct heap *heap_follow(struct heap *h)
+struct heap *heap_rebind_after_migration(struct heap *h)
 {
     struct heap *left = last();
     uint16_t refills = last_refills;
     set_last(h);
     if (!is_abandoned(left, h, refills) || !exchange(h, left))
         return h;
-    set_last(left); /* wherever it runs now: if it was moved again meanwhile, its next slow path follows once more */
+    set_last(left); /* wherever it runs now: if it was moved again meanwhile, its next slow path rebinds once more */
     return heap_here();
 }
 
@@ -279,12 +280,12 @@ static uint32_t take_many_offline(struct heap *h)
     return chain;
 }
 
-/* Takes up to SWEEP_MAX pending superblocks offline. */
+/* Takes up to PENDING_TAKEN_MAX pending superblocks offline. */
 static uint32_t take_pending(struct heap *h)
 {
     uint32_t chain = SLICE_NONE;
     struct superblock *s;
-    for (unsigned left = SWEEP_MAX; left > 0 && (s = heap_pop_pending(h)) != NULL; left--) {
+    for (unsigned left = PENDING_TAKEN_MAX; left > 0 && (s = heap_pop_pending(h)) != NULL; left--) {
         if (slice_kind(&s->slice) != slice_superblock)
             continue;
         struct heap *owner = superblock_owner(s);
@@ -303,9 +304,9 @@ static bool has_pending(const struct heap *h, unsigned c)
     return heap_has_pending(h);
 }
 
-bool heap_sweep(struct heap *h)
+bool heap_take_pending_of_resting(struct heap *h)
 {
-    struct heap *other = rcs_has_fence() ? lock_resting(h, &h->sweep_at, has_pending, 0) : NULL;
+    struct heap *other = rcs_has_fence() ? lock_resting(h, &h->pending_at, has_pending, 0) : NULL;
     if (other == NULL)
         return false;
     uint32_t chain = take_pending(other);
@@ -331,9 +332,9 @@ static void merge(struct heap *h, struct heap *other)
 
 /* The larger of the two heaps is where most of the thread's blocks are: it goes there, or the smaller one comes to it.
  * Exchanging whatever the sizes would leave a thread between two heaps, freeing remotely for ever. */
-static void take_over_if_quiet(struct heap *h, struct heap *other)
+static void take_over_if_inactive(struct heap *h, struct heap *other)
 {
-    if (!is_quiet(other))
+    if (!is_inactive(other))
         return;
     if (superblocks_of(other) > superblocks_of(h))
         exchange(h, other);
@@ -341,7 +342,7 @@ static void take_over_if_quiet(struct heap *h, struct heap *other)
         merge(h, other);
 }
 
-bool heap_wants_look(struct heap *h, const struct heap *other, unsigned blocks)
+bool heap_wants_reclaim(struct heap *h, const struct heap *other, unsigned blocks)
 {
     if (h == &empty_heap)
         return true;
@@ -350,10 +351,10 @@ bool heap_wants_look(struct heap *h, const struct heap *other, unsigned blocks)
     return (before + blocks) / LOOK_EVERY != before / LOOK_EVERY || other == last();
 }
 
-void heap_look(struct heap *h, struct heap *other)
+void heap_reclaim_if_inactive(struct heap *h, struct heap *other)
 {
     if (other == last())
-        heap_follow(h);
+        heap_rebind_after_migration(h);
     else if (other != NULL && !heap_is_global(other))
-        take_over_if_quiet(h, other);
+        take_over_if_inactive(h, other);
 }

@@ -34,7 +34,7 @@ static inline struct tally tally_since(struct tally before)
 {
     struct tally now = sutler_test_tally();
     return (struct tally){now.fences - before.fences, now.locks - before.locks, now.looks - before.looks,
-                          now.pulses - before.pulses, now.flushed - before.flushed};
+                          now.reads - before.reads, now.flushed - before.flushed};
 }
 
 static inline uint64_t now_ns(void)

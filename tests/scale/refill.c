@@ -63,10 +63,10 @@ static struct tally grow(unsigned heaps, const struct others *others)
         CHECK((grown[i] = malloc(BYTES)) != NULL);
     uint64_t took_ns = now_ns() - start_ns;
     struct tally took = tally_since(before);
-    test_say("%5u heaps that have %s: a superblock takes %.2f locks, %.2f looks, %.2f pulses, %.2f fences, "
+    test_say("%5u heaps that have %s: a superblock takes %.2f locks, %.2f looks, %.2f reads, %.2f fences, "
              "%.2f flushed,"
              " %llu ns\n", heaps, others->what, (double)took.locks / SUPERBLOCKS, (double)took.looks / SUPERBLOCKS,
-             (double)took.pulses / SUPERBLOCKS, (double)took.fences / SUPERBLOCKS, (double)took.flushed / SUPERBLOCKS,
+             (double)took.reads / SUPERBLOCKS, (double)took.fences / SUPERBLOCKS, (double)took.flushed / SUPERBLOCKS,
              (unsigned long long)(took_ns / SUPERBLOCKS));
     for (size_t i = 0; i < count; i++)
         free(grown[i]);
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
         {"nearly full ones", 16, false},
         {"superblocks pending", 16, true},
     };
-    const unsigned looks_most = 2 * 8, pulses_most = 2, locks_most = 24, flushed_most = 64;
+    const unsigned looks_most = 2 * 8, reads_most = 2, locks_most = 24, flushed_most = 64;
     scale_begin(300);
     unsigned heaps = (unsigned)test_option(argc, argv, "--heaps", 64);
     block = books((size_t)heaps * 3 * EACH * sizeof *block);
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
         grow(2, &other[i]);
         struct tally took = grow(heaps, &other[i]);
         CHECK_MSG(took.looks <= looks_most * SUPERBLOCKS, "%llu heaps looked at", (unsigned long long)took.looks);
-        CHECK_MSG(took.pulses <= pulses_most * SUPERBLOCKS, "%llu heaps' lists read", (unsigned long long)took.pulses);
+        CHECK_MSG(took.reads <= reads_most * SUPERBLOCKS, "%llu heaps' lists read", (unsigned long long)took.reads);
         CHECK_MSG(took.locks <= locks_most * SUPERBLOCKS, "%llu locks", (unsigned long long)took.locks);
         CHECK_MSG(took.flushed <= flushed_most * SUPERBLOCKS, "%llu flushed", (unsigned long long)took.flushed);
     }

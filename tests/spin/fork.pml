@@ -13,7 +13,7 @@
  * thread 1 was about to free, and a chain it had taken and not yet joined, stay live for ever.
  *
  * Broken on purpose:
- *   NO_SWEEP      the child trusts the marks, pending stacks and notifications it finds
+ *   TRUSTS_MARKS      the child trusts the marks, pending stacks and notifications it finds
  *   TRUSTS_LISTS  the child trusts lists whose lock was held
  *   TWO_STORES    free commits the count and the top block by two stores
  */
@@ -191,7 +191,7 @@ proctype forker(byte me)
         :: else
         fi
     };
-#ifndef NO_SWEEP
+#ifndef TRUSTS_MARKS
     /* the child: one thread, plain stores will do */
     d_step {
 #ifndef TRUSTS_LISTS

@@ -6,7 +6,7 @@
  * Claim: two threads doing any three slow paths each never wait for each other for ever.
  *
  * Broken on purpose:
- *   STEAL_WAITS          stealing waits for the other heap's lock
+ *   TAKE_WAITS          taking from another heap waits for the other heap's lock
  *   EXCHANGE_UNDER_LOCK  a refill takes over another heap with its own still locked
  */
 #define lock(l)   atomic { !(l) -> l = 1 }
@@ -22,9 +22,9 @@ inline exchange()
     unlock(binding_lock)
 }
 
-inline steal(from)
+inline take_from(from)
 {
-#ifdef STEAL_WAITS
+#ifdef TAKE_WAITS
     lock(heap_lock[from]);
     unlock(heap_lock[from])
 #else
@@ -47,7 +47,7 @@ inline refill(h)
     if
     :: true
     :: true -> with_global() /* take from it, or pass surplus on to it */
-    :: true -> steal(1 - h)
+    :: true -> take_from(1 - h)
 #ifdef EXCHANGE_UNDER_LOCK
     :: true -> exchange()
 #endif

@@ -12,7 +12,7 @@
 
 /* src/base/tally.h */
 struct tally {
-    uint64_t fences, locks, looks, pulses, flushed;
+    uint64_t fences, locks, looks, reads, flushed;
 };
 
 /* Weak: NULL where another library is preloaded. */

@@ -38,7 +38,7 @@ void expect_heaps_sound(void);
 
 /* ---- heaps of a test's own ---- */
 
-/* A local heap that no slot belongs to; `listed` puts it where heap_steal and heap_purge_all find it. */
+/* A local heap that no slot belongs to; `listed` puts it where heap_take_from_resting and heap_purge_all find it. */
 struct heap *test_heap_new(bool listed);
 
 /* Makes `h` the heap of every slot, so that the caller's sections run on it; NULL gives every slot its own again.  Only

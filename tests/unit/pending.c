@@ -137,7 +137,7 @@ static void what_has_gone_is_forgotten(struct heap *h, unsigned c)
 
 /* Nobody runs on `other` any more, and all its blocks were freed by others.  Before new memory is used they are found,
  * whatever class is wanted. */
-static void quiet_heaps_are_swept(struct heap *h, struct heap *other)
+static void what_is_pending_on_inactive_heaps_is_taken(struct heap *h, struct heap *other)
 {
     enum { count = 64, blocks = count * 128 };
     static void *block[blocks];
@@ -153,7 +153,7 @@ static void quiet_heaps_are_swept(struct heap *h, struct heap *other)
     for (size_t i = 0; i < blocks / 4; i++) {
         EXPECT((block[i] = malloc(size_class[wanted].bytes)) != NULL);
         if (i % 64 == 0 && i < 512)
-            usleep(15000); /* quiet is what did not change from one look to the next, and the one after it */
+            usleep(15000); /* inactive is what did not change from one look to the next, and the one after it */
     }
     size_t after = span_counts().in_use_bytes;
     EXPECT_MSG(after <= before, "%zu KiB of new memory were used beside %zu KiB of free blocks",
@@ -257,7 +257,7 @@ int main(int argc, char **argv)
     test_heap_bind(h);
     what_has_gone_is_forgotten(h, size_class_of(2000));
     if (sync_mode == sync_rcs) /* in the lock modes every free goes to its heap at once */
-        quiet_heaps_are_swept(h, other);
+        what_is_pending_on_inactive_heaps_is_taken(h, other);
     test_heap_bind(NULL);
     if (sync_mode != sync_rcs) /* there, a flush by a thread that is on neither heap may only push again */
         no_post_is_lost(size_class_of(500), (int)unit_option(argc, argv, "--rounds", 200000), &rng);

@@ -165,17 +165,17 @@ static void set_global(void)
     global_adopt(half_used(small, SMALL, &pool_b, 20));
 }
 
-static void set_quiet_neighbour(void)
+static void set_inactive_neighbour(void)
 {
     fill(small, SMALL, 1);
     lock_take(&elsewhere->lock);
     heap_relist(elsewhere, half_used(small, SMALL, &pool_b, 20));
     lock_release(&elsewhere->lock);
-    elsewhere->pulse = elsewhere->refills;
+    elsewhere->activity = elsewhere->refills;
     for (unsigned c = 0; c < CLASS_COUNT; c++)
-        elsewhere->pulse += elsewhere->active[c]->word;
-    elsewhere->stir = (uint32_t)(elsewhere->refills + elsewhere->remote_frees);
-    elsewhere->pulse_since_ns = elsewhere->stir_since_ns = 1;
+        elsewhere->activity += elsewhere->active[c]->word;
+    elsewhere->slow_paths = (uint32_t)(elsewhere->refills + elsewhere->remote_frees);
+    elsewhere->activity_since_ns = elsewhere->slow_paths_since_ns = 1;
 }
 
 static void set_pending(void)
@@ -316,7 +316,7 @@ const struct step_scene step_scene[] = {
     {"malloc: several from a fresh superblock", set_full, take_several, false, true},
     {"malloc: a fresh superblock, larger class", set_full_medium, take_medium, false, true},
     {"malloc: from the global heap", set_global, take_small, false, true},
-    {"malloc: from a quiet heap", set_quiet_neighbour, take_small, false, true},
+    {"malloc: from an inactive heap", set_inactive_neighbour, take_small, false, true},
     {"malloc: superblocks pending", set_pending, take_small, false, true},
     {"free: to the active superblock", set_there_is_one, give_one, false, true},
     {"free: up a step", set_step, give_one, false, true},

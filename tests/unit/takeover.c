@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Heaps of cids that went quiet: stealing one superblock, exchanging two cids' heaps, and a thread that finds itself on
- * another cid and brings its heap along.  Cids cannot be had at will, so the bindings are set by hand, as if another
+ * Heaps of cids that became inactive: taking one superblock, exchanging two cids' heaps, and a thread that finds itself
+ * on another cid and brings its heap along.  Cids cannot be had at will, so the bindings are set by hand, as if another
  * thread had run there.
  */
 #include <sched.h>
@@ -28,7 +28,7 @@ static void relist(struct heap *h, struct superblock *s)
     lock_release(&h->lock);
 }
 
-/* Longer than any heap must have been still to be called quiet, or at rest. */
+/* Longer than any heap must have been still to be called inactive, or at rest. */
 static void let_it_become_quiet(void)
 {
     const struct timespec pause = {.tv_nsec = 15000000};
@@ -38,16 +38,16 @@ static void let_it_become_quiet(void)
 /* As a look at a heap without blocks would leave it. */
 static void looked_at_long_ago(struct heap *h)
 {
-    h->stir = h->pulse = h->refills;
-    h->stir_since_ns = h->pulse_since_ns = 1;
+    h->slow_paths = h->activity = h->refills;
+    h->slow_paths_since_ns = h->activity_since_ns = 1;
 }
 
 /* By as many looks as it takes to come round. */
-static struct superblock *steal(struct heap *h, unsigned c)
+static struct superblock *take_from_resting(struct heap *h, unsigned c)
 {
     struct superblock *s = NULL;
     for (unsigned i = 0; s == NULL && i <= heap_total / 8; i++)
-        s = heap_steal(h, c);
+        s = heap_take_from_resting(h, c);
     return s;
 }
 
@@ -59,16 +59,16 @@ static void a_resting_heap_is_stolen_from(unsigned c)
     void *block = test_take(s);
     relist(other, s);
     other->refills = 1; /* since the last look, which was never */
-    EXPECT(steal(h, c) == NULL);
+    EXPECT(take_from_resting(h, c) == NULL);
     let_it_become_quiet();
     lock_take(&other->lock);
-    EXPECT(steal(h, c) == NULL); /* somebody is in there */
+    EXPECT(take_from_resting(h, c) == NULL); /* somebody is in there */
     lock_release(&other->lock);
-    EXPECT(steal(other, c) == NULL); /* not from oneself */
-    EXPECT(steal(h, c) == s);
+    EXPECT(take_from_resting(other, c) == NULL); /* not from oneself */
+    EXPECT(take_from_resting(h, c) == s);
     EXPECT(superblock_owner(s) == NULL && s->group == group_none);
     EXPECT_EQ(other->class[c].listed, 0);
-    EXPECT(steal(h, c) == NULL);
+    EXPECT(take_from_resting(h, c) == NULL);
     relist(h, s);
     free(block); /* finds its superblock wherever it is now */
     EXPECT_EQ(class_inspect(c).live, 0);
@@ -79,11 +79,11 @@ static void a_resting_heap_is_stolen_from(unsigned c)
     relist(other, s);
     let_it_become_quiet();
     other->refills++;
-    EXPECT(steal(h, c) == NULL);
+    EXPECT(take_from_resting(h, c) == NULL);
     expect_heaps_sound();
 }
 
-static void a_refill_steals_before_it_grows(unsigned c)
+static void a_refill_takes_from_others_before_it_grows(unsigned c)
 {
     struct heap *h = test_heap_new(true), *other = test_heap_new(true);
     struct superblock *s = test_superblock_new(c);
@@ -94,10 +94,10 @@ static void a_refill_steals_before_it_grows(unsigned c)
         held[i] = test_take(s);
     relist(other, s);
     let_it_become_quiet();
-    EXPECT(steal(h, size_class_of(16)) == NULL); /* has nothing of the class */
+    EXPECT(take_from_resting(h, size_class_of(16)) == NULL); /* has nothing of the class */
     test_heap_bind(h);
     looked_at_long_ago(other);
-    h->steal_at = other->number - 1;
+    h->take_at = other->number - 1;
     void *p = malloc(size_class[c].bytes);
     EXPECT(p != NULL);
     EXPECT_MSG(h->active[c] == s, "fresh memory was taken while a heap at rest had some");
@@ -114,7 +114,7 @@ static void a_refill_steals_before_it_grows(unsigned c)
 /* Its thread computes; what is pending on it meanwhile is of no use to it, and is worth more than fresh memory. */
 static void what_came_back_to_a_resting_heap_is_swept(unsigned c)
 {
-    const uint64_t rest_ns = 2000000; /* far less than would make it quiet */
+    const uint64_t rest_ns = 2000000; /* far less than would make it inactive */
     struct heap *h = test_heap_new(true), *other = test_heap_new(true);
     struct superblock *s = test_superblock_new(c), *active = test_superblock_new(c + 1);
     test_carve_all(s);
@@ -124,11 +124,11 @@ static void what_came_back_to_a_resting_heap_is_swept(unsigned c)
     looked_at_long_ago(other);
     superblock_set_owner(s, other);
     heap_push_pending(other, s);
-    other->stir_since_ns = os_now_ns() - rest_ns;
+    other->slow_paths_since_ns = os_now_ns() - rest_ns;
     void *block = test_take(active); /* without a slow path */
-    h->sweep_at = other->number - 1;
+    h->pending_at = other->number - 1;
     lock_take(&h->lock);
-    EXPECT(heap_sweep(h));
+    EXPECT(heap_take_pending_of_resting(h));
     lock_release(&h->lock);
     EXPECT(superblock_owner(s) == h);
     EXPECT(superblock_owner(active) == other);
@@ -136,8 +136,8 @@ static void what_came_back_to_a_resting_heap_is_swept(unsigned c)
     expect_heaps_sound();
 }
 
-/* What a sweep brought is on a list, or pending, whatever happens to the refill that swept: here its thread finds
- * itself on another cid at the next section. */
+/* What was pending elsewhere is on a list, or pending, whatever happens to the refill that took it: here its thread
+ * finds itself on another cid at the next section. */
 static void a_swept_superblock_is_not_lost(unsigned c)
 {
     struct heap *h = test_heap_new(true), *other = test_heap_new(true);
@@ -146,7 +146,7 @@ static void a_swept_superblock_is_not_lost(unsigned c)
     superblock_set_owner(s, other);
     heap_push_pending(other, s);
     looked_at_long_ago(other);
-    h->sweep_at = other->number - 1;
+    h->pending_at = other->number - 1;
     lock_take(&h->lock);
     EXPECT_EQ(heap_refill(h, c), refill_moved); /* no cid is h's */
     lock_release(&h->lock);
@@ -176,8 +176,8 @@ static void expect_bound(const struct heap *h, unsigned slot)
 static void look_now(struct heap *h, struct heap *other)
 {
     h->remote_frees = 63;
-    EXPECT(heap_wants_look(h, other, 1));
-    heap_look(h, other);
+    EXPECT(heap_wants_reclaim(h, other, 1));
+    heap_reclaim_if_inactive(h, other);
 }
 
 /* Any active list that changes is a sign of life. */
@@ -203,7 +203,7 @@ static void a_heap_whose_active_list_changes_is_not_exchanged(unsigned c)
     expect_heaps_sound();
 }
 
-static void quiet_heaps_are_exchanged(void)
+static void inactive_heaps_are_exchanged(void)
 {
     struct heap *mine = heap_here(), *other = bound_to_far_slot(), *unbound = test_heap_new(true);
     unsigned slot = sync_slot();
@@ -217,7 +217,7 @@ static void quiet_heaps_are_exchanged(void)
     look_now(mine, other); /* no slow paths, but its lists have not been looked at yet */
     let_it_become_quiet();
     for (mine->remote_frees = 64; mine->remote_frees < 120;)
-        EXPECT(!heap_wants_look(mine, other, 1)); /* not every free looks */
+        EXPECT(!heap_wants_reclaim(mine, other, 1)); /* not at every free */
     look_now(mine, global_heap_of(0));
     looked_at_long_ago(unbound);
     look_now(mine, unbound);
@@ -237,7 +237,7 @@ static void quiet_heaps_are_exchanged(void)
     expect_heaps_sound();
 }
 
-/* A small quiet heap is merged into a larger one; but what is mostly free is everybody's. */
+/* A small inactive heap is merged into a larger one; but what is mostly free is everybody's. */
 static void merging_shares_what_is_mostly_free(unsigned c)
 {
     struct heap *mine = heap_here(), *other = bound_to_far_slot();
@@ -336,8 +336,8 @@ static void a_thread_moved_meanwhile_brings_its_heap_again(unsigned c)
     take_blocks(count, c);
     struct heap *mine = heap_here(), *other = bound_to_far_slot();
     unsigned slot = sync_slot();
-    EXPECT(heap_follow(mine) == mine);
-    EXPECT(heap_follow(other) == other); /* the slow path began on far_slot */
+    EXPECT(heap_rebind_after_migration(mine) == mine);
+    EXPECT(heap_rebind_after_migration(other) == other); /* the slow path began on far_slot */
     expect_bound(mine, far_slot);
     expect_bound(other, slot);
     void *p = malloc(size_class[c].bytes);
@@ -387,8 +387,8 @@ int main(void)
     stay_on_this_cpu();
     a_resting_heap_is_stolen_from(size_class_of(300));
     a_resting_heap_is_stolen_from(size_class_of(25000));
-    a_refill_steals_before_it_grows(size_class_of(960));
-    a_refill_steals_before_it_grows(size_class_of(7000));
+    a_refill_takes_from_others_before_it_grows(size_class_of(960));
+    a_refill_takes_from_others_before_it_grows(size_class_of(7000));
     a_thread_brings_its_heap_along(size_class_of(640));
     a_thread_brings_its_heap_along(size_class_of(9000));
     a_thread_moved_meanwhile_brings_its_heap_again(size_class_of(680));
@@ -396,7 +396,7 @@ int main(void)
         what_came_back_to_a_resting_heap_is_swept(size_class_of(1200));
         a_swept_superblock_is_not_lost(size_class_of(1500));
         a_heap_whose_active_list_changes_is_not_exchanged(size_class_of(420));
-        quiet_heaps_are_exchanged();
+        inactive_heaps_are_exchanged();
         merging_shares_what_is_mostly_free(size_class_of(448));
         merging_shares_what_is_mostly_free(size_class_of(5000));
         a_thread_that_only_frees_brings_its_heap_along(size_class_of(560));
