@@ -53,7 +53,7 @@ static inline unsigned class_of_request(size_t size, size_t alignment)
 bool core_ready(void);
 
 /* Slow paths begin with entering: nothing may be held.  False if this thread was interrupted by a signal inside a
- * slow path and must not wait for locks: take emergency blocks, push frees remotely. */
+ * slow path and must not wait for locks: take signal-safe blocks, push frees remotely. */
 bool slow_enter(void);
 void slow_leave(void);
 /* The same, and the manager hears of it. */
@@ -77,7 +77,7 @@ enum block_kind {
     block_superblock,
     block_large,
     block_mapping,
-    block_emergency,
+    block_signal_safe,
     block_quarantined
 };
 

@@ -10,7 +10,7 @@
 #include "core/child.h"
 #include "core/core.h"
 #include "core/locked.h"
-#include "heap/emergency.h"
+#include "heap/signal_safe.h"
 #include "heap/large.h"
 #include "heap/outbox.h"
 #include "heap/remote.h"
@@ -205,8 +205,8 @@ static NOINLINE void free_after_search(void *p)
         else
             free_locked(block.superblock, p);
         return;
-    case block_emergency:
-        if (!emergency_give(p))
+    case block_signal_safe:
+        if (!signal_safe_give(p))
             free_double(p); /* by two threads at once */
         return;
     case block_quarantined:

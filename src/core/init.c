@@ -10,7 +10,7 @@
 #include "core/core.h"
 #include "core/fork.h"
 #include "core/locked.h"
-#include "heap/emergency.h"
+#include "heap/signal_safe.h"
 #include "manager/bell.h"
 #include "manager/manager.h"
 #include "options/options.h"
@@ -38,7 +38,7 @@ static bool start(void)
     if (!window_start())
         return false;
     rcs_start((enum sync_mode)option_get(option_sync), &empty_heap);
-    if (!emergency_start() || !child_watch())
+    if (!signal_safe_start() || !child_watch())
         return false;
     if (sync_mode == sync_rcs)
         size_class_start();

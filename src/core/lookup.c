@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "core/core.h"
-#include "heap/emergency.h"
+#include "heap/signal_safe.h"
 #include "heap/large.h"
 #include "options/options.h"
 #include "os/line.h"
@@ -55,12 +55,12 @@ static struct block inside_span(const void *p)
     return invalid(not_ours);
 }
 
-static struct block in_emergency(const void *p)
+static struct block in_signal_safe(const void *p)
 {
-    size_t bytes = emergency_bytes(p);
+    size_t bytes = signal_safe_bytes(p);
     if (bytes == 0)
-        return emergency_was_freed(p) ? (struct block){.kind = block_free} : invalid(not_start);
-    return (struct block){.kind = block_emergency, .bytes = bytes};
+        return signal_safe_was_freed(p) ? (struct block){.kind = block_free} : invalid(not_start);
+    return (struct block){.kind = block_signal_safe, .bytes = bytes};
 }
 
 static struct block in_mapping(const void *p)
@@ -89,8 +89,8 @@ struct block block_find(const void *p)
         if ((uintptr_t)p % SLICE_BYTES != 0)
             return invalid(not_start);
         return (struct block){.kind = block_large, .bytes = large_span_bytes(p)};
-    case slice_emergency:
-        return in_emergency(p);
+    case slice_signal_safe:
+        return in_signal_safe(p);
     default: {
         /* Where the window went on elsewhere the system may put a mapping. */
         struct block block = in_mapping(p);

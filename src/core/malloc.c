@@ -16,7 +16,7 @@
 #include "core/child.h"
 #include "core/core.h"
 #include "core/locked.h"
-#include "heap/emergency.h"
+#include "heap/signal_safe.h"
 #include "heap/large.h"
 #include "heap/pass.h"
 #include "heap/purge.h"
@@ -143,7 +143,7 @@ void *resize_last_resort(void *p, size_t size)
 static void *take_slow(unsigned c, size_t alignment)
 {
     if (!slow_enter())
-        return emergency_take(size_class[c].bytes, alignment);
+        return signal_safe_take(size_class[c].bytes, alignment);
     void *block = take(c);
     if (unlikely(block == NULL))
         block = take_last_resort(&(struct wanted){.class = c, .size = size_class[c].bytes});
@@ -183,7 +183,7 @@ void *allocate(size_t size, size_t alignment, bool *zero)
     if (likely(block != NULL))
         return block;
     if (!slow_enter())
-        return emergency_take(size, alignment);
+        return signal_safe_take(size, alignment);
     block = large_take(size, alignment, zero);
     if (unlikely(block == NULL)) {
         struct wanted w = {.class = CLASS_COUNT, .size = size, .alignment = alignment};

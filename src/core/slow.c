@@ -4,7 +4,7 @@
  */
 #include "core/child.h"
 #include "core/core.h"
-#include "heap/emergency.h"
+#include "heap/signal_safe.h"
 #include "manager/notice.h"
 
 THREAD_SHARED bool in_slow_path;
@@ -16,8 +16,8 @@ bool slow_enter(void)
     in_slow_path = true;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     child_notice();
-    if (unlikely(atomic_load_explicit(&emergency_is_low, memory_order_relaxed)))
-        emergency_add();
+    if (unlikely(atomic_load_explicit(&signal_safe_is_low, memory_order_relaxed)))
+        signal_safe_add();
     return true;
 }
 

@@ -34,7 +34,7 @@
  *      unknown -> large -> kept -> unknown         span_block_take, free_once, span_give
  *                 large <- kept                    large_take_kept
  *      superblock -> quarantine                    superblock_quarantine; for ever
- *      unknown -> emergency                        add_area; for ever */
+ *      unknown -> signal_safe                        add_area; for ever */
 enum slice_kind {
     slice_unknown,    /* never used, or inside a free or large span */
     slice_superblock, /* first slice of a superblock */
@@ -44,7 +44,7 @@ enum slice_kind {
     slice_free,       /* first slice of a free span */
     slice_free_end,   /* last slice of a free span of more than one */
     slice_quarantine, /* first slice of a superblock found damaged: its memory is never used again */
-    slice_emergency,  /* blocks for signal handlers that interrupted the allocator */
+    slice_signal_safe, /* blocks for signal handlers that interrupted the allocator */
 };
 
 #define SLICE_NONE UINT32_MAX
@@ -115,7 +115,7 @@ static inline bool slice_may_become(enum slice_kind from, enum slice_kind to)
 {
     switch (to) {
     case slice_unknown:
-        return from != slice_large && from != slice_quarantine && from != slice_emergency;
+        return from != slice_large && from != slice_quarantine && from != slice_signal_safe;
     case slice_large:
         return from == slice_unknown || from == slice_kept;
     case slice_kept:

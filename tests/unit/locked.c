@@ -57,13 +57,13 @@ static void who_has_to_recover_is_refused(void)
     free(p);
 }
 
-/* Handlers that interrupt short paths use up emergency blocks as well: it must not take a refill to add some. */
-static void a_lack_of_emergency_blocks_is_seen(void)
+/* Handlers that interrupt short paths use up signal-safe blocks as well: it must not take a refill to add some. */
+static void a_lack_of_signal_safe_blocks_is_seen(void)
 {
     active();
-    atomic_store(&emergency_is_low, true);
+    atomic_store(&signal_safe_is_low, true);
     free(malloc(SIZE));
-    EXPECT(!atomic_load(&emergency_is_low));
+    EXPECT(!atomic_load(&signal_safe_is_low));
 }
 
 /* ---- nobody waits ---- */
@@ -140,7 +140,7 @@ int main(void)
     a_pair_is_a_pop_and_a_push();
     who_was_interrupted_is_refused();
     who_has_to_recover_is_refused();
-    a_lack_of_emergency_blocks_is_seen();
+    a_lack_of_signal_safe_blocks_is_seen();
     a_new_thread_asks_first();
     a_malloc_goes_where_it_runs();
     a_free_does_not_wait();

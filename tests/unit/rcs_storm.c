@@ -29,7 +29,7 @@ static _Atomic unsigned char *out; /* by address / 16: in somebody's hands */
 static size_t block_size;
 static _Atomic(void *) shared_block[SHARED];
 static _Atomic bool stop;
-static _Atomic uint64_t operations, signals, emergencies;
+static _Atomic uint64_t operations, signals, signal_safe_blocks;
 
 static _Atomic unsigned char *flag_of(const void *block)
 {
@@ -54,8 +54,9 @@ static void give(void *block)
     free(block);
 }
 
-/* Each thread's handler keeps a few blocks of its own, so that they live from one signal to another.  Emergency blocks
- * (the signal came in the middle of a slow path) it returns at once: their space starts over only when all are back. */
+/* Each thread's handler keeps a few blocks of its own, so that they live from one signal to another.  Signal-safe
+ * blocks (the signal came in the middle of a slow path) it returns at once: their space starts over only when all are
+ * back. */
 static __thread void *handler_block[8];
 static __thread unsigned handler_turn;
 
@@ -67,10 +68,10 @@ static void on_signal(int number)
     if (*slot != NULL)
         give(*slot);
     *slot = handler_turn % 3 == 0 ? NULL : take();
-    if (*slot != NULL && slice_at(slice_of(*slot))->kind == slice_emergency) {
+    if (*slot != NULL && slice_at(slice_of(*slot))->kind == slice_signal_safe) {
         give(*slot);
         *slot = NULL;
-        emergencies++;
+        signal_safe_blocks++;
     }
     signals++;
     errno = saved;
@@ -204,7 +205,7 @@ int main(int argc, char **argv)
     snapshot_take(&stats);
     unit_say("%llu operations, %llu signals (%llu in slow paths), %llu refills, %llu takeovers, %llu aborts seen, %llu "
              "purge passes\n",
-             (unsigned long long)operations, (unsigned long long)signals, (unsigned long long)emergencies,
+             (unsigned long long)operations, (unsigned long long)signals, (unsigned long long)signal_safe_blocks,
              (unsigned long long)stats.refills, (unsigned long long)stats.takeovers, (unsigned long long)stats.aborts,
              (unsigned long long)passes);
     EXPECT(operations > 1000 && signals > 0);

@@ -104,7 +104,7 @@ void count_from_zero(void)
 
 /* ---- afterwards ---- */
 
-/* Blocks out that are of this class (and not from the space for emergencies). */
+/* Blocks out that are of this class (and not signal-safe ones). */
 static size_t out_of_class(const struct pool *pool, unsigned c)
 {
     size_t n = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Malloc in a signal handler that interrupted the allocator's own slow path: it must not wait for locks its own thread
- * may hold, so it gets emergency blocks, and what it frees goes to remote lists.  The handler's situation is made by
+ * may hold, so it gets signal-safe blocks, and what it frees goes to remote lists.  The handler's situation is made by
  * slow_enter(), with the locks really held.
  */
-#include "heap/emergency.h"
+#include "heap/signal_safe.h"
 
 #include <malloc.h>
 #include <pthread.h>
@@ -16,9 +16,9 @@
 #include "options/options.h"
 #include "unit.h"
 
-static bool is_emergency(const void *p)
+static bool is_signal_safe(const void *p)
 {
-    return window_contains(p) && slice_at(slice_of(p))->kind == slice_emergency;
+    return window_contains(p) && slice_at(slice_of(p))->kind == slice_signal_safe;
 }
 
 /* From here to leave() this thread is "inside a slow path", and everything there is to hold is held. */
@@ -65,7 +65,7 @@ static void a_handler_allocates(void)
     interrupt_slow_path();
     char *a = malloc(1000), *b = calloc(10, 100), *d = NULL, *e = malloc(70000);
     EXPECT(a != NULL && b != NULL && e != NULL);
-    EXPECT(is_emergency(a) && is_emergency(b) && is_emergency(e));
+    EXPECT(is_signal_safe(a) && is_signal_safe(b) && is_signal_safe(e));
     EXPECT((uintptr_t)a % BLOCK_ALIGNMENT == 0);
     for (size_t alignment = 32; alignment <= 4096; alignment *= 2) { /* whichever way it is served */
         EXPECT((d = aligned_alloc(alignment, 4000)) != NULL);
@@ -80,8 +80,8 @@ static void a_handler_allocates(void)
     memset(b, 2, 1000);
     memset(d, 3, 4000);
     memset(e, 4, 70000);
-    a = realloc(a, 3000); /* grows among emergency blocks */
-    EXPECT(a != NULL && is_emergency(a));
+    a = realloc(a, 3000); /* grows among signal-safe blocks */
+    EXPECT(a != NULL && is_signal_safe(a));
     for (int i = 0; i < 1000; i++)
         EXPECT_EQ(a[i], 1);
     free(NULL);
@@ -89,7 +89,7 @@ static void a_handler_allocates(void)
     leave();
     EXPECT(d[3999] == 3 && e[69999] == 4);
     a = realloc(a, 10000); /* outside again it moves to the heap */
-    EXPECT(a != NULL && !is_emergency(a));
+    EXPECT(a != NULL && !is_signal_safe(a));
     for (int i = 0; i < 1000; i++)
         EXPECT_EQ(a[i], 1);
     free(a);
@@ -132,7 +132,7 @@ static void a_handler_reallocs(void)
     interrupt_slow_path();
     small = realloc(small, 9000);
     EXPECT(small != NULL && small[199] == 7);
-    char *moved = realloc(span, 2000000); /* more than there is for emergencies: fails, the block is as it was */
+    char *moved = realloc(span, 2000000); /* more than the signal-safe area has: fails, the block is as it was */
     EXPECT(moved == NULL && errno == ENOMEM);
     span = realloc(span, 1000);
     EXPECT(span != NULL && span[0] == 8 && span[999] == 8);
@@ -154,7 +154,7 @@ static void shrinking_needs_no_memory(void)
     static void *all[20000];
     size_t n = 0;
     for (size_t size = 4096; size >= 16; size /= 2)
-        for (void *p; (p = emergency_take(size, 16)) != NULL;)
+        for (void *p; (p = signal_safe_take(size, 16)) != NULL;)
             all[n++] = p;
     unsigned c = size_class_of(1000);
     while (sync_mode == sync_rcs && hot_pop(c) != NULL)
@@ -165,7 +165,7 @@ static void shrinking_needs_no_memory(void)
     EXPECT(realloc(small, 100000) == NULL && errno == ENOMEM);
     leave();
     while (n > 0)
-        EXPECT(emergency_give(all[--n]));
+        EXPECT(signal_safe_give(all[--n]));
 }
 
 /* Twice, or not the start of one: reported, and the space does not start over under blocks that are out. */
@@ -173,7 +173,7 @@ static void bad_frees_are_seen(void)
 {
     option_value[option_on_error] = on_error_report;
     interrupt_slow_path();
-    char *a = emergency_take(100, 16), *b = emergency_take(100, 16);
+    char *a = signal_safe_take(100, 16), *b = signal_safe_take(100, 16);
     EXPECT(a != NULL && b != NULL);
     memset(b, 0xff, 100);
     free(a);
@@ -183,7 +183,7 @@ static void bad_frees_are_seen(void)
     EXPECT_EQ(malloc_usable_size(a), 0);
     EXPECT_EQ(malloc_usable_size(b + 32), 0);
     EXPECT_EQ(malloc_usable_size(b), 112);
-    char *d = emergency_take(5000, 16);
+    char *d = signal_safe_take(5000, 16);
     EXPECT_MSG(d != NULL && (d + 5000 <= b || d >= b + 100), "a second free of one block gave another away");
     free(d);
     free(b);
@@ -211,14 +211,14 @@ static void a_handler_reallocs_a_mapping(void)
 static void the_space_is_used_again(void)
 {
     static char *block[5000];
-    void *first = emergency_take(100, 16);
+    void *first = signal_safe_take(100, 16);
     EXPECT(first != NULL);
-    emergency_give(first);
+    signal_safe_give(first);
     for (int round = 0; round < 3; round++) {
         size_t n = 0, size = 16u + 300u * (size_t)round;
-        while ((block[n] = emergency_take(size, 16)) != NULL) {
+        while ((block[n] = signal_safe_take(size, 16)) != NULL) {
             memset(block[n], (int)n, size);
-            EXPECT(emergency_bytes(block[n]) >= size);
+            EXPECT(signal_safe_bytes(block[n]) >= size);
             EXPECT(++n < ARRAY_LEN(block) || round == 0);
             if (n == ARRAY_LEN(block))
                 break;
@@ -228,15 +228,15 @@ static void the_space_is_used_again(void)
             for (size_t k = 0; k < size; k++)
                 EXPECT_EQ(block[i][k], (char)i);
         for (size_t i = 0; i < n; i++)
-            emergency_give(block[i]);
-        void *again = emergency_take(100, 16);
+            signal_safe_give(block[i]);
+        void *again = signal_safe_take(100, 16);
         EXPECT(again == first);
-        emergency_give(again);
+        signal_safe_give(again);
     }
-    EXPECT(emergency_take(SIZE_MAX, 16) == NULL);
-    EXPECT(emergency_take(SIZE_MAX - 100, 16) == NULL);
-    EXPECT(emergency_take((size_t)10 << 20, 16) == NULL);
-    EXPECT(emergency_take(16, (size_t)1 << 20) == NULL);
+    EXPECT(signal_safe_take(SIZE_MAX, 16) == NULL);
+    EXPECT(signal_safe_take(SIZE_MAX - 100, 16) == NULL);
+    EXPECT(signal_safe_take((size_t)10 << 20, 16) == NULL);
+    EXPECT(signal_safe_take(16, (size_t)1 << 20) == NULL);
     interrupt_slow_path();
     errno = 0;
     void *p = malloc((size_t)1 << 30);
@@ -250,15 +250,15 @@ static void what_is_kept_does_not_use_it_up(void)
     static char *kept[1500];
     for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
         interrupt_slow_path();
-        EXPECT_MSG((kept[i] = emergency_take(1000, 16)) != NULL, "no more after %zu KiB", i);
+        EXPECT_MSG((kept[i] = signal_safe_take(1000, 16)) != NULL, "no more after %zu KiB", i);
         memset(kept[i], (int)i, 1000);
-        void *passing = emergency_take(10000, 16);
-        EXPECT(passing != NULL && is_emergency(passing));
-        emergency_give(passing);
+        void *passing = signal_safe_take(10000, 16);
+        EXPECT(passing != NULL && is_signal_safe(passing));
+        signal_safe_give(passing);
         leave();
     }
     for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
-        EXPECT(is_emergency(kept[i]) && malloc_usable_size(kept[i]) >= 1000);
+        EXPECT(is_signal_safe(kept[i]) && malloc_usable_size(kept[i]) >= 1000);
         for (size_t k = 0; k < 1000; k++)
             EXPECT_EQ(kept[i][k], (char)i);
         free(kept[i]);
@@ -279,7 +279,7 @@ static void *as_several_handlers(void *seed)
         for (size_t i = 0; i < n; i++) {
             held[i].size = 1 + rng_below(&rng, 500);
             size_t alignment = 16ul << rng_below(&rng, 4);
-            held[i].block = emergency_take(held[i].size, alignment);
+            held[i].block = signal_safe_take(held[i].size, alignment);
             if (held[i].block == NULL)
                 continue;
             EXPECT_EQ((uintptr_t)held[i].block % alignment, 0);
@@ -299,15 +299,15 @@ static void *as_several_handlers(void *seed)
 static void several_at_once(void)
 {
     pthread_t thread[4];
-    void *first = emergency_take(64, 16);
-    emergency_give(first);
+    void *first = signal_safe_take(64, 16);
+    signal_safe_give(first);
     for (uintptr_t i = 0; i < 4; i++)
         EXPECT_EQ(pthread_create(&thread[i], NULL, as_several_handlers, (void *)(i * 10 + 1)), 0);
     for (int i = 0; i < 4; i++)
         EXPECT_EQ(pthread_join(thread[i], NULL), 0);
-    void *again = emergency_take(64, 16);
+    void *again = signal_safe_take(64, 16);
     EXPECT(again == first); /* every block came back */
-    emergency_give(again);
+    signal_safe_give(again);
 }
 
 int main(void)

@@ -5,27 +5,27 @@
  * free it starts over.  Handlers cannot add a span: when the last one is half full, the next slow path of any thread
  * does.  malloc in a signal handler is undefined behaviour that real programs rely on; this is for them.
  */
-#ifndef SUTLER_HEAP_EMERGENCY_H
-#define SUTLER_HEAP_EMERGENCY_H
+#ifndef SUTLER_HEAP_SIGNAL_SAFE_H
+#define SUTLER_HEAP_SIGNAL_SAFE_H
 
 #include <stdatomic.h>
 
 #include "base/compiler.h"
 
 /* Sets the first span aside (address space; its pages stay untouched).  False without memory. */
-bool emergency_start(void);
+bool signal_safe_start(void);
 
-extern _Atomic bool emergency_is_low;
-/* Sets another one aside.  By a slow path that finds emergency_is_low, holding no lock. */
-void emergency_add(void);
+extern _Atomic bool signal_safe_is_low;
+/* Sets another one aside.  By a slow path that finds signal_safe_is_low, holding no lock. */
+void signal_safe_add(void);
 
 /* NULL for more than a span, and when all are used up.  [signal] */
-void *emergency_take(size_t size, size_t alignment);
+void *signal_safe_take(size_t size, size_t alignment);
 /* False if `p` is not, or no longer, a block.  [signal] */
-bool emergency_give(void *p);
+bool signal_safe_give(void *p);
 /* Of a block; 0 if `p`, which lies in such a span, is none. */
-size_t emergency_bytes(const void *p);
+size_t signal_safe_bytes(const void *p);
 /* True if it was one, and nothing has been put over it since. */
-bool emergency_was_freed(const void *p);
+bool signal_safe_was_freed(const void *p);
 
 #endif

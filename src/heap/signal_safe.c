@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "heap/emergency.h"
+#include "heap/signal_safe.h"
 
 #include "heap/span.h"
 
@@ -23,7 +23,7 @@ static struct area {
 } area[AREAS_MAX];
 static _Atomic unsigned area_count; /* one just counted may have no start yet */
 
-_Atomic bool emergency_is_low;
+_Atomic bool signal_safe_is_low;
 
 static bool add_area(void)
 {
@@ -36,19 +36,19 @@ static bool add_area(void)
         return true;
     }
     for (uint32_t slice = 0; slice < AREA_SLICES; slice++)
-        slice_become(slice_at(first + slice), slice_emergency);
+        slice_become(slice_at(first + slice), slice_signal_safe);
     atomic_store(&area[i].start, slice_address(first));
     return true;
 }
 
-bool emergency_start(void)
+bool signal_safe_start(void)
 {
     return add_area();
 }
 
-void emergency_add(void)
+void signal_safe_add(void)
 {
-    if (atomic_exchange(&emergency_is_low, false))
+    if (atomic_exchange(&signal_safe_is_low, false))
         add_area();
 }
 
@@ -72,7 +72,7 @@ static size_t take_in(struct area *a, size_t size, size_t alignment, size_t *end
     return start;
 }
 
-void *emergency_take(size_t size, size_t alignment)
+void *signal_safe_take(size_t size, size_t alignment)
 {
     alignment = max_size(alignment, BLOCK_ALIGNMENT);
     if (size > AREA_BYTES || alignment > SLICE_BYTES)
@@ -84,7 +84,7 @@ void *emergency_take(size_t size, size_t alignment)
         from = atomic_load(&area[i].start);
         start = from == NULL ? 0 : take_in(&area[i], size, alignment, &end);
         if (i + 1 == count && (start == 0 || end > AREA_BYTES / 2))
-            atomic_store(&emergency_is_low, true);
+            atomic_store(&signal_safe_is_low, true);
     }
     if (start == 0)
         return NULL;
@@ -103,7 +103,7 @@ static struct area *area_with(const void *p)
     return NULL;
 }
 
-bool emergency_give(void *p)
+bool signal_safe_give(void *p)
 {
     uintptr_t live = (uintptr_t)p ^ MARK_LIVE;
     if (!atomic_compare_exchange_strong(&header_of(p)->mark, &live, (uintptr_t)p ^ MARK_FREED))
@@ -123,12 +123,12 @@ static uintptr_t mark_of(const void *p)
     return offset < HEADER_BYTES || offset % BLOCK_ALIGNMENT != 0 ? 0 : header_of((char *)p)->mark ^ (uintptr_t)p;
 }
 
-size_t emergency_bytes(const void *p)
+size_t signal_safe_bytes(const void *p)
 {
     return mark_of(p) == MARK_LIVE ? header_of((char *)p)->bytes : 0;
 }
 
-bool emergency_was_freed(const void *p)
+bool signal_safe_was_freed(const void *p)
 {
     return mark_of(p) == MARK_FREED;
 }
