@@ -17,7 +17,7 @@ void child_begin_anew(void)
     fast_paths_forget();
     manager_forget();
     pass_begin();
-    mapping_unmap_leaving(); /* what the parent's manager was to do, and the child has a copy of */
+    mapping_unmap_deferred(); /* what the parent's manager was to do, and the child has a copy of */
     pass_end();
 }
 

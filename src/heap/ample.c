@@ -19,6 +19,6 @@ void ample_allow(size_t bytes, uint64_t until_ns)
 /* Its thread lives, so what it said is of this process. */
 bool ample_for(size_t bytes)
 {
-    return atomic_load(&mapping_is_helped) && bytes <= atomic_load(&ample_bytes) &&
+    return atomic_load(&unmap_is_async) && bytes <= atomic_load(&ample_bytes) &&
            os_now_ns() < atomic_load(&ample_until_ns);
 }

@@ -17,10 +17,10 @@ enum heap_demand { demand_none, demand_raised, demand_told };
 extern _Atomic uint32_t heap_demand;
 
 /* The manager is to leave and somebody waits for that: what it does on its clock ends at the next batch. */
-extern _Atomic bool manager_is_called_off;
+extern _Atomic bool manager_stop_requested;
 
-/* There is a manager, which calls mapping_unmap_leaving (large.h) when there is demand. */
-extern _Atomic bool mapping_is_helped;
+/* There is a manager, which calls mapping_unmap_deferred (large.h) when there is demand. */
+extern _Atomic bool unmap_is_async;
 
 /* There is none, and none is expected soon: what it would do ahead of the program the program does.  Until it is known
  * whether there will be one this is false. */

@@ -5,8 +5,8 @@
  * frees them, in whatever sizes, has their pages again if they are spans, and pays for each page if they are mapped each
  * time: so up to SPAN_BYTES_MAX they are spans as well where what is freed may be kept (ample.h), until they grow.
  *
- * A few freed mappings are kept for reuse, at most MAPPING_CACHE_BYTES of them; more, up to MAPPING_LEAVING_BYTES, wait for
- * a manager to unmap them, if there is one.  All functions may be called from any thread, with no lock held.
+ * A few freed mappings are kept for reuse, at most MAPPING_CACHE_BYTES of them; more, up to MAPPING_DEFERRED_BYTES,
+ * wait for a manager to unmap them, if there is one.  All functions may be called from any thread, with no lock held.
  */
 #ifndef SUTLER_HEAP_LARGE_H
 #define SUTLER_HEAP_LARGE_H
@@ -16,7 +16,7 @@
 #define MAPPING_BYTES_MIN ((size_t)16 << 20)
 #define SPAN_BYTES_MAX ((size_t)64 << 20)
 #define MAPPING_CACHE_BYTES ((size_t)64 << 20)
-#define MAPPING_LEAVING_BYTES ((size_t)1 << 30)
+#define MAPPING_DEFERRED_BYTES ((size_t)1 << 30)
 
 /* A block of at least `size` bytes at a multiple of `alignment` (a power of two); NULL without memory.  *zero tells
  * whether it reads as zeros. */
@@ -61,7 +61,7 @@ void *large_resize(void *p, size_t size);
 void *large_resize_squeezed(void *p, size_t size);
 
 /* Unmaps what waits for it; bytes.  In a pass, which yields now and then. */
-size_t mapping_unmap_leaving(void);
+size_t mapping_unmap_deferred(void);
 
 /* Returns cached mappings to the system, bytes given back: all, or those cached since before the last call (*changed,
  * unless NULL, is set if there are others).  In a pass. */

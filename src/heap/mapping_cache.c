@@ -16,16 +16,16 @@
 /* Unused if its address is 0. */
 static struct kept {
     struct mapping mapping;
-    bool aged;      /* there at the last mapping_purge */
-    bool leaves;    /* to be unmapped as soon as may be */
-    bool childless; /* no forked child has it */
+    bool aged;     /* there at the last mapping_purge */
+    bool deferred; /* to be unmapped as soon as may be */
+    bool dontfork; /* no forked child has it */
 } cache[CACHE_MAX];
 static size_t cached_bytes;
 
 
 static bool has_room(size_t bytes)
 {
-    size_t most = atomic_load(&mapping_is_helped) ? MAPPING_LEAVING_BYTES : MAPPING_CACHE_BYTES;
+    size_t most = atomic_load(&unmap_is_async) ? MAPPING_DEFERRED_BYTES : MAPPING_CACHE_BYTES;
     return cached_bytes + bytes <= most;
 }
 
@@ -37,7 +37,7 @@ bool mapping_cache_prepare(uintptr_t address, size_t bytes)
 /* It is gone from the cache before a child may have it again, and known to no one if a child is made in between. */
 static bool give_to_children(struct kept *k)
 {
-    return !k->childless || os_keep_from_children((void *)k->mapping.address, k->mapping.bytes, false);
+    return !k->dontfork || os_keep_from_children((void *)k->mapping.address, k->mapping.bytes, false);
 }
 
 uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got)
@@ -63,42 +63,42 @@ uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got)
 bool mapping_cache_give(uintptr_t address, size_t bytes)
 {
     ASSERT(lock_is_mine(&mapping_lock));
-    bool leaves = cached_bytes + bytes > MAPPING_CACHE_BYTES;
+    bool deferred = cached_bytes + bytes > MAPPING_CACHE_BYTES;
     if (!has_room(bytes))
         return false;
     for (struct kept *k = cache; k < cache + CACHE_MAX; k++) {
         if (k->mapping.address != 0)
             continue;
         k->aged = false;
-        k->leaves = leaves;
-        k->childless = leaves && os_keep_from_children((void *)address, bytes, true);
+        k->deferred = deferred;
+        k->dontfork = deferred && os_keep_from_children((void *)address, bytes, true);
         mapping_set(&k->mapping, address, bytes);
         cached_bytes += bytes;
-        if (leaves)
+        if (deferred)
             demand_raise();
         return true;
     }
     return false;
 }
 
-static size_t leaving_bytes(void)
+static size_t deferred_bytes(void)
 {
     size_t bytes = 0;
     for (const struct kept *k = cache; k < cache + CACHE_MAX; k++)
-        bytes += k->mapping.address != 0 && k->leaves ? k->mapping.bytes : 0;
+        bytes += k->mapping.address != 0 && k->deferred ? k->mapping.bytes : 0;
     return bytes;
 }
 
-/* Unmaps what leaves, in pieces off the end: the program's own mmap waits for as long as one takes, a fork or another
- * purge comes in between, and the rest may be had again.  No more than was there at the beginning. */
-size_t mapping_unmap_leaving(void)
+/* Unmaps what is deferred, in pieces off the end: the program's own mmap waits for as long as one takes, a fork or
+ * another purge comes in between, and the rest may be had again.  No more than was there at the beginning. */
+size_t mapping_unmap_deferred(void)
 {
     const size_t piece_max = 8ul << 20;
     size_t done = 0;
     lock_take(&mapping_lock);
-    const size_t leaving = leaving_bytes();
-    for (struct kept *k = cache; k < cache + CACHE_MAX && done < leaving;) {
-        if (k->mapping.address == 0 || !k->leaves) {
+    const size_t deferred = deferred_bytes();
+    for (struct kept *k = cache; k < cache + CACHE_MAX && done < deferred;) {
+        if (k->mapping.address == 0 || !k->deferred) {
             k++;
             continue;
         }
@@ -121,13 +121,13 @@ size_t mapping_purge(bool all, bool *changed)
     lock_take(&mapping_lock);
     for (struct kept *k = cache; k < cache + CACHE_MAX; k++)
         if (k->mapping.address != 0) {
-            k->leaves |= all || k->aged;
+            k->deferred |= all || k->aged;
             if (changed != NULL)
-                *changed |= !k->leaves;
+                *changed |= !k->deferred;
             k->aged = true;
         }
     lock_release(&mapping_lock);
-    return mapping_unmap_leaving();
+    return mapping_unmap_deferred();
 }
 
 size_t mapping_trim(size_t keep)
@@ -136,11 +136,11 @@ size_t mapping_trim(size_t keep)
     size_t left = cached_bytes;
     for (struct kept *k = cache; k < cache + CACHE_MAX; k++)
         if (k->mapping.address != 0 && left >= keep + k->mapping.bytes) {
-            k->leaves = true;
+            k->deferred = true;
             left -= k->mapping.bytes;
         }
     lock_release(&mapping_lock);
-    return mapping_unmap_leaving();
+    return mapping_unmap_deferred();
 }
 
 size_t mapping_cache_bytes(void)
@@ -152,7 +152,7 @@ void mapping_cache_recover(void)
 {
     cached_bytes = 0;
     for (struct kept *k = cache; k < cache + CACHE_MAX; k++) {
-        if (k->childless)
+        if (k->dontfork)
             mapping_set(&k->mapping, 0, 0);
         if (k->mapping.address != 0)
             cached_bytes += k->mapping.bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Freed mappings that may be had again: at most MAPPING_CACHE_BYTES; and, where there is a manager to unmap them, at
- * most MAPPING_LEAVING_BYTES that wait for it.  A forked child does not get those: it would copy their page tables
+ * most MAPPING_DEFERRED_BYTES that wait for it.  A forked child does not get those: it would copy their page tables
  * and unmap them.
  *
  * It is kept as it is where memory is ample (ample.h); else its pages are given up (MADV_FREE, a third of the price of

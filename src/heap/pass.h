@@ -36,7 +36,7 @@ bool pass_is_wanted(void);
 /* Between two batches of a purge: one on the manager's clock ends early if the manager is to leave. */
 static inline bool pass_goes_on(enum purge_what what)
 {
-    return what == purge_everything || !atomic_load_explicit(&manager_is_called_off, memory_order_relaxed);
+    return what == purge_everything || !atomic_load_explicit(&manager_stop_requested, memory_order_relaxed);
 }
 
 /* Before a fork: keeps the manager from beginning a batch, and waits for at most `most_ns` for the one it is in to end.

@@ -307,7 +307,7 @@ void heap_make_room(enum room where)
         gather();
     }
     pass_end();
-    span_await_leaving();
+    span_await_away();
 }
 
 size_t heap_purge(enum purge_what what, bool *changed)

@@ -111,7 +111,7 @@ static bool give_back_now(uint32_t first, size_t slices)
     return os_purge(start, slices << SLICE_SHIFT);
 }
 
-void span_await_leaving(void)
+void span_await_away(void)
 {
     static _Atomic uint32_t never;
     const uint64_t moment_ns = 100000;
@@ -119,7 +119,7 @@ void span_await_leaving(void)
         os_futex_wait_for(&never, 0, moment_ns);
 }
 
-void span_forget_leaving(void)
+void span_forget_away(void)
 {
     atomic_store(&spans_away, 0);
 }
@@ -128,7 +128,7 @@ void span_forget_leaving(void)
 static bool is_crowded(void)
 {
     size_t dirty = span_count.dirty_bytes, kept = max_size(SPAN_DIRTY_FLOOR, span_count.opened_bytes / 4);
-    if (!atomic_load_explicit(&mapping_is_helped, memory_order_relaxed))
+    if (!atomic_load_explicit(&unmap_is_async, memory_order_relaxed))
         kept = max_size(kept, span_count.in_use_bytes / 2);
     return dirty > kept && !ample_for(dirty + mapping_cache_bytes());
 }

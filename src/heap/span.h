@@ -33,8 +33,8 @@ void span_give(uint32_t first, size_t slices);
 void span_give_aged(uint32_t first, size_t slices);
 
 /* Waits for free spans other threads have in their hands; in a child, those threads are not there. */
-void span_await_leaving(void);
-void span_forget_leaving(void);
+void span_await_away(void);
+void span_forget_away(void);
 
 /* Lengthens the span that ends before slice `end` by `more` slices if they are free and directly there. */
 bool span_extend(uint32_t end, size_t more);

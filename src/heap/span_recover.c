@@ -79,7 +79,7 @@ void span_recover(bool anew)
             forget_bins(&arena[i]);
         reserve_forget();
     }
-    span_forget_leaving();
+    span_forget_away();
     span_count.in_use_bytes = span_count.dirty_bytes = 0;
     size_t slices;
     for (uint32_t at = window_slice_from(0); at != SLICE_END; at = window_slice_from(at + (uint32_t)slices)) {

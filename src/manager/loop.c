@@ -21,7 +21,7 @@
 static void sleep_until(uint64_t when_ns)
 {
     uint32_t heard = bell_count();
-    if (atomic_load(&manager_is_called_off) || atomic_load(&heap_demand) != demand_none)
+    if (atomic_load(&manager_stop_requested) || atomic_load(&heap_demand) != demand_none)
         return;
     if (when_ns != UINT64_MAX)
         return bell_sleep(heard, when_ns);
@@ -40,7 +40,7 @@ static bool may_stay(void)
 static void work(void)
 {
     uint64_t next = UINT64_MAX, look_ns = 0;
-    while (!atomic_load(&manager_is_called_off)) {
+    while (!atomic_load(&manager_stop_requested)) {
         uint64_t now = os_now_ns();
         if (now >= look_ns) {
             look_ns = now + PLACE_LOOK_NS;
@@ -80,7 +80,7 @@ void manager_run(void)
         manager_stay_away(AWAY_NS);
     else
         serve();
-    atomic_store(&mapping_is_helped, false);
+    atomic_store(&unmap_is_async, false);
     atomic_store(&manager_is_missing, true);
     unmap_run(0); /* what was left for it since it was made; no more is */
 }

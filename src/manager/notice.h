@@ -28,7 +28,7 @@ void manager_notice_unmapping_slow(void);
  * unmapped by free. */
 static inline void manager_notice_unmapping(size_t bytes)
 {
-    if (bytes > MAPPING_CACHE_BYTES && bytes <= MAPPING_LEAVING_BYTES &&
+    if (bytes > MAPPING_CACHE_BYTES && bytes <= MAPPING_DEFERRED_BYTES &&
         manager_state() == manager_absent)
         manager_notice_unmapping_slow();
 }

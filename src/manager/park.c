@@ -125,7 +125,7 @@ void manager_forget(void)
     bell_forget_leader();
     report_forget();
     atomic_store(&memory_is_short, false);
-    atomic_store(&mapping_is_helped, false);
+    atomic_store(&unmap_is_async, false);
     atomic_store(&manager_is_missing, manager_state() == manager_forbidden);
     manager_start_forget();
     atomic_store(&manager_life.tid, 0);

@@ -129,7 +129,7 @@ bool provision_run(uint64_t budget_ns)
     do {
         pass_begin();
         more = provide_piece(now_ns);
-        bool wanted = pass_is_wanted() || atomic_load(&manager_is_called_off);
+        bool wanted = pass_is_wanted() || atomic_load(&manager_stop_requested);
         pass_end();
         now_ns = os_now_ns();
         if (wanted)

@@ -98,17 +98,17 @@ static long make_thread(void)
     manager_life.starter.tid = os_thread_id();
     manager_life.starter.cpu = os_current_place().cpu;
     manager_life.process = os_process_id();
-    atomic_store(&manager_is_called_off, false);
+    atomic_store(&manager_stop_requested, false);
     atomic_store(&manager_life.tid, 1); /* until the kernel writes it */
     /* Looked at after it was marked busy: partner of manager_park and manager_forbid. */
     long result = -ECANCELED;
     if (atomic_load(&manager_life.parks) == 0 && manager_state() == manager_busy) {
-        atomic_store(&mapping_is_helped, true);
+        atomic_store(&unmap_is_async, true);
         atomic_store(&manager_is_missing, false);
         result = clone_thread(run, block + STACK_BYTES, thread_pointer, &manager_life.tid);
     }
     if (result < 0) {
-        atomic_store(&mapping_is_helped, false);
+        atomic_store(&unmap_is_async, false);
         atomic_store(&manager_life.tid, 0);
         os_futex_wake_all_shared(&manager_life.tid);
         return result;

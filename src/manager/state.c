@@ -51,7 +51,7 @@ void manager_forbid(void)
 
 void manager_ask_to_stop(void)
 {
-    atomic_store(&manager_is_called_off, true);
+    atomic_store(&manager_stop_requested, true);
     bell_ring();
 }
 

@@ -151,10 +151,10 @@ static void before_it_sleeps_it_gives_all_back(uint64_t now)
 }
 
 /* Freed mappings beyond what is kept are unmapped on demand, not on the clock. */
-static void what_leaves_is_unmapped_on_demand(uint64_t now)
+static void what_is_deferred_is_unmapped_on_demand(uint64_t now)
 {
     bool zero;
-    atomic_store(&mapping_is_helped, true);
+    atomic_store(&unmap_is_async, true);
     void *p = large_take(MAPPING_CACHE_BYTES * 2, 16, &zero);
     EXPECT(p != NULL && zero);
     atomic_store(&heap_demand, demand_none);
@@ -164,7 +164,7 @@ static void what_leaves_is_unmapped_on_demand(uint64_t now)
     jobs_rouse(job_on_demand, now);
     run_until(now, now + 1);
     EXPECT_EQ(large_counts().cached_bytes, 0);
-    atomic_store(&mapping_is_helped, false);
+    atomic_store(&unmap_is_async, false);
     run_until(now + 1, now + 100 * MS);
 }
 
@@ -454,7 +454,7 @@ static bool is_ample(size_t bytes)
 static void what_may_be_kept(void)
 {
     const size_t quarter = 1000 * MEMORY_HEADROOM_MIN;
-    atomic_store(&mapping_is_helped, true);
+    atomic_store(&unmap_is_async, true);
     EXPECT(!is_ample(1));
     headroom = 4 * quarter;
     EXPECT(is_ample(quarter) && !is_ample(quarter + 1));
@@ -466,7 +466,7 @@ static void what_may_be_kept(void)
     EXPECT(!is_ample(1));
     groups_headroom = SIZE_MAX;
     EXPECT(is_ample(quarter));
-    atomic_store(&mapping_is_helped, false);
+    atomic_store(&unmap_is_async, false);
     EXPECT(!ample_for(1));
     headroom = SIZE_MAX;
 }
@@ -489,7 +489,7 @@ int main(void)
     the_cpu_of_who_asks_is_left(58000 * MS);
     who_regrows_in_time_keeps_its_pages(60000 * MS);
     before_it_sleeps_it_gives_all_back(90000 * MS);
-    what_leaves_is_unmapped_on_demand(140000 * MS);
+    what_is_deferred_is_unmapped_on_demand(140000 * MS);
     away_from_limits_hardly_a_file_is_read(200000 * MS);
     what_may_be_kept();
     return 0;

@@ -74,7 +74,7 @@ static void longer_spans_where_memory_is_ample(void)
     free(p);
     EXPECT(window_contains(p = stamped(malloc(MAPPING_BYTES_MIN - 1), MAPPING_BYTES_MIN - 1)));
     free(p);
-    atomic_store(&mapping_is_helped, true);
+    atomic_store(&unmap_is_async, true);
     ample_allow(300 * MIB, os_now_ns() + 600000000000ull);
     EXPECT(window_contains(p = stamped(malloc(SPAN_BYTES_MAX), SPAN_BYTES_MAX)));
     char *other = stamped(malloc(SPAN_BYTES_MAX + 1), SPAN_BYTES_MAX + 1);
@@ -108,7 +108,7 @@ static void what_grows_is_a_mapping(void)
     free(p);
     free(after);
     ample_allow(0, 0);
-    atomic_store(&mapping_is_helped, false);
+    atomic_store(&unmap_is_async, false);
 }
 
 int main(int argc, char **argv)

@@ -207,7 +207,7 @@ static void what_leaves_waits_for_help(void)
 {
     const size_t large = (size_t)200 << 20;
     bool zero;
-    atomic_store(&mapping_is_helped, true);
+    atomic_store(&unmap_is_async, true);
     atomic_store(&heap_demand, demand_none);
     void *p = mapping_take(large, 16, &zero);
     EXPECT(p != NULL && mapping_give(p));
@@ -221,16 +221,16 @@ static void what_leaves_waits_for_help(void)
         EXPECT((more[i] = mapping_take(large - (size_t)i * 4096, 16, &zero)) != NULL);
     for (int i = 0; i < 8; i++) {
         EXPECT(mapping_give(more[i]));
-        EXPECT(large_counts().cached_bytes <= MAPPING_LEAVING_BYTES);
+        EXPECT(large_counts().cached_bytes <= MAPPING_DEFERRED_BYTES);
     }
-    EXPECT(large_counts().cached_bytes > MAPPING_LEAVING_BYTES - large);
+    EXPECT(large_counts().cached_bytes > MAPPING_DEFERRED_BYTES - large);
     size_t kept = large_counts().cached_bytes;
-    EXPECT_EQ(mapping_unmap_leaving(), kept);
+    EXPECT_EQ(mapping_unmap_deferred(), kept);
     EXPECT_EQ(large_counts().cached_bytes, 0);
     p = mapping_take((size_t)20 << 20, 16, &zero);
     EXPECT(p != NULL && mapping_give(p));
-    EXPECT_EQ(mapping_unmap_leaving(), 0); /* that one is kept */
-    atomic_store(&mapping_is_helped, false);
+    EXPECT_EQ(mapping_unmap_deferred(), 0); /* that one is kept */
+    atomic_store(&unmap_is_async, false);
     mapping_purge(true, NULL);
 }
 
@@ -270,12 +270,12 @@ static void has_a_copy(char *p)
     p[0] = 8;
 }
 
-/* A child would copy the page tables of what leaves, and have it all to unmap. */
+/* A child would copy the page tables of what is deferred, and have it all to unmap. */
 static void what_leaves_is_no_childs(void)
 {
     pid_t (*const make[])(void) = {fork, _Fork};
     bool zero;
-    atomic_store(&mapping_is_helped, true);
+    atomic_store(&unmap_is_async, true);
     for (size_t i = 0; i < ARRAY_LEN(make); i++) {
         char *p = mapping_take((size_t)200 << 20, 16, &zero);
         EXPECT(p != NULL);
@@ -288,7 +288,7 @@ static void what_leaves_is_no_childs(void)
         EXPECT(p[0] == 7 && mapping_give(p));
         mapping_purge(true, NULL);
     }
-    atomic_store(&mapping_is_helped, false);
+    atomic_store(&unmap_is_async, false);
 }
 
 /* ---- while much is unmapped, others get in ---- */
@@ -328,7 +328,7 @@ static bool unmapping_lets_another_in(void)
     EXPECT_EQ(pthread_create(&thread, NULL, come_in, NULL), 0);
     others_come = true;
     pass_begin();
-    EXPECT_EQ(mapping_unmap_leaving(), (size_t)400 << 20);
+    EXPECT_EQ(mapping_unmap_deferred(), (size_t)400 << 20);
     pass_end();
     others_come = false;
     EXPECT_EQ(pthread_join(thread, NULL), 0);
@@ -339,10 +339,10 @@ static bool unmapping_lets_another_in(void)
 /* Each piece gives it a moment to wake up in; on a busy machine all of them may be too short. */
 static void unmapping_lets_others_in(void)
 {
-    atomic_store(&mapping_is_helped, true);
+    atomic_store(&unmap_is_async, true);
     for (int tries = 1; !unmapping_lets_another_in(); tries++)
         EXPECT(tries < 50);
-    atomic_store(&mapping_is_helped, false);
+    atomic_store(&unmap_is_async, false);
 }
 
 static void sizes_beyond_reason_fail(void)

@@ -307,7 +307,7 @@ static void with_ample_memory_the_clock_gives_back(void)
     bool changed = false;
     span_purge(purge_everything, 0, &changed);
     size_t before = span_counts().dirty_bytes, bound = dirty_bound();
-    atomic_store(&mapping_is_helped, true);
+    atomic_store(&unmap_is_async, true);
     ample_allow((size_t)1 << 30, soon_ns);
     free_much();
     EXPECT_EQ(purges, 0);
@@ -322,7 +322,7 @@ static void with_ample_memory_the_clock_gives_back(void)
     ample_allow((size_t)1 << 30, os_now_ns()); /* no longer */
     free_much();
     EXPECT(purges > 0 && span_counts().dirty_bytes <= dirty_bound());
-    atomic_store(&mapping_is_helped, false);
+    atomic_store(&unmap_is_async, false);
     ample_allow((size_t)1 << 30, soon_ns); /* but there is nobody with a clock */
     free_much();
     EXPECT(purges > 0 && span_counts().dirty_bytes <= dirty_bound());
