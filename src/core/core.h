@@ -57,7 +57,7 @@ bool core_ready(void);
 bool slow_enter(void);
 void slow_leave(void);
 /* The same, and the manager hears of it. */
-void slow_leave_and_notice(void);
+void slow_leave_and_hint(void);
 /* True between the two. */
 extern THREAD_SHARED bool in_slow_path;
 

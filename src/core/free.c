@@ -14,7 +14,7 @@
 #include "heap/large.h"
 #include "heap/outbox.h"
 #include "heap/remote.h"
-#include "manager/notice.h"
+#include "manager/hint.h"
 
 #define TRIES_MAX 4
 
@@ -34,7 +34,7 @@ void free_notify(struct superblock *s)
     } else {
         heap_push_pending(h, s);
     }
-    slow_leave_and_notice();
+    slow_leave_and_hint();
 }
 
 static void push_remote(struct superblock *s, void *p)
@@ -187,9 +187,9 @@ static void free_large(void *p, struct block block)
         return;
     }
     if (block.kind == block_mapping && !rcs_is_suspended())
-        manager_notice_unmapping(block.bytes);
+        manager_hint_unmapping(block.bytes);
     bool freed = block.kind == block_large ? large_span_give(p) : mapping_give(p);
-    slow_leave_and_notice();
+    slow_leave_and_hint();
     if (!freed) /* by another thread, since it was looked up */
         free_double(p);
 }

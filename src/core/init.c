@@ -11,7 +11,7 @@
 #include "core/fork.h"
 #include "core/locked.h"
 #include "heap/signal_safe.h"
-#include "manager/bell.h"
+#include "manager/wake.h"
 #include "manager/manager.h"
 #include "options/options.h"
 #include "os/os.h"
@@ -70,5 +70,5 @@ static __attribute__((constructor(101))) void constructor(void)
 {
     if (core_ready())
         fork_register();
-    bell_note_leader(); /* it is this thread, unless the library was opened by another */
+    wake_note_leader(); /* it is this thread, unless the library was opened by another */
 }

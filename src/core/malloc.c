@@ -147,7 +147,7 @@ static void *take_slow(unsigned c, size_t alignment)
     void *block = take(c);
     if (unlikely(block == NULL))
         block = take_last_resort(&(struct wanted){.class = c, .size = size_class[c].bytes});
-    slow_leave_and_notice();
+    slow_leave_and_hint();
     return block;
 }
 
@@ -190,7 +190,7 @@ void *allocate(size_t size, size_t alignment, bool *zero)
         block = take_last_resort(&w);
         *zero = w.zero;
     }
-    slow_leave_and_notice();
+    slow_leave_and_hint();
     return block;
 }
 

@@ -5,7 +5,7 @@
 #include "core/child.h"
 #include "core/core.h"
 #include "heap/signal_safe.h"
-#include "manager/notice.h"
+#include "manager/hint.h"
 
 THREAD_SHARED bool in_slow_path;
 
@@ -27,9 +27,9 @@ void slow_leave(void)
     in_slow_path = false;
 }
 
-void slow_leave_and_notice(void)
+void slow_leave_and_hint(void)
 {
     slow_leave();
     if (likely(!rcs_is_suspended())) /* a vfork child's thread would be nobody's */
-        manager_notice();
+        manager_hint();
 }

@@ -13,7 +13,7 @@
 
 #include "base/compiler.h"
 
-enum heap_demand { demand_none, demand_raised, demand_told };
+enum heap_demand { demand_none, demand_raised, demand_delivered };
 extern _Atomic uint32_t heap_demand;
 
 /* The manager is to leave and somebody waits for that: what it does on its clock ends at the next batch. */

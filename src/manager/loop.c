@@ -5,7 +5,7 @@
 #include "heap/demand.h"
 #include "heap/large.h"
 #include "heap/pass.h"
-#include "manager/bell.h"
+#include "manager/wake.h"
 #include "manager/jobs.h"
 #include "manager/loop.h"
 #include "manager/place.h"
@@ -20,13 +20,13 @@
 
 static void sleep_until(uint64_t when_ns)
 {
-    uint32_t heard = bell_count();
+    uint32_t heard = wake_count();
     if (atomic_load(&manager_stop_requested) || atomic_load(&heap_demand) != demand_none)
         return;
     if (when_ns != UINT64_MAX)
-        return bell_sleep(heard, when_ns);
+        return wake_wait_until(heard, when_ns);
     manager_change(manager_busy, manager_asleep);
-    bell_sleep_long(heard);
+    wake_wait(heard);
     manager_change(manager_asleep, manager_busy);
 }
 

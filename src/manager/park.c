@@ -8,7 +8,7 @@
 #include "heap/demand.h"
 #include "heap/large.h"
 #include "heap/pass.h"
-#include "manager/bell.h"
+#include "manager/wake.h"
 #include "manager/report.h"
 #include "manager/start.h"
 #include "manager/state.h"
@@ -122,7 +122,7 @@ static void forget_calls(void)
 void manager_forget(void)
 {
     pass_forget();
-    bell_forget_leader();
+    wake_forget_leader();
     report_forget();
     atomic_store(&memory_is_short, false);
     atomic_store(&unmap_is_async, false);

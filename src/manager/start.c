@@ -11,10 +11,10 @@
 #include "heap/demand.h"
 #include "heap/large.h"
 #include "heap/span.h"
-#include "manager/bell.h"
+#include "manager/wake.h"
 #include "manager/clone.h"
 #include "manager/loop.h"
-#include "manager/notice.h"
+#include "manager/hint.h"
 #include "manager/place.h"
 #include "manager/start.h"
 #include "manager/state.h"
@@ -25,7 +25,7 @@
 #include "rcs/rcs.h"
 
 /* Slow paths between two wakes: a wake costs the program as much as five page faults. */
-#define NOTICES_PER_WAKE 256u
+#define HINTS_PER_WAKE 256u
 /* Slow paths between two looks whether one can be started, or whether what is in use is resident. */
 #define ASK_EVERY 16u
 /* How long it stays away where no thread can be made. */
@@ -37,7 +37,7 @@
 
 bool manager_sees_credentials;
 
-static _Atomic uint32_t notices, asked;
+static _Atomic uint32_t hints, asked;
 static size_t start_bytes = MANAGER_START_BYTES; /* in use: from here on it is worthwhile */
 static char *block; /* stack and thread block, kept for the next thread */
 
@@ -94,7 +94,7 @@ static long make_thread(void)
     char *thread_pointer = place_may_be_spare() ? prepare_block() : NULL;
     if (thread_pointer == NULL)
         return -EAGAIN;
-    bell_note_leader();
+    wake_note_leader();
     manager_life.starter.tid = os_thread_id();
     manager_life.starter.cpu = os_current_place().cpu;
     manager_life.process = os_process_id();
@@ -147,7 +147,7 @@ static bool is_time(void)
     uint64_t not_before_ns = atomic_load(&manager_life.not_before_ns);
     if (not_before_ns == 0)
         return true;
-    if (atomic_fetch_add(&notices, 1) % ASK_EVERY != 0 || os_now_ns() < not_before_ns)
+    if (atomic_fetch_add(&hints, 1) % ASK_EVERY != 0 || os_now_ns() < not_before_ns)
         return false;
     atomic_compare_exchange_strong(&manager_life.not_before_ns, &not_before_ns, 0);
     return true;
@@ -170,20 +170,20 @@ static bool is_worthwhile(void)
 {
     size_t in_use = in_use_bytes();
     bool is_large = in_use >= start_bytes ||
-                    (in_use >= MANAGER_START_BYTES && atomic_fetch_add(&notices, 1) >= 4 * NOTICES_PER_WAKE);
+                    (in_use >= MANAGER_START_BYTES && atomic_fetch_add(&hints, 1) >= 4 * HINTS_PER_WAKE);
     return is_large && is_time() && (option_get(option_manager) == manager_on || is_resident());
 }
 
-COLD void manager_notice_slow(enum manager_state state)
+COLD void manager_hint_slow(enum manager_state state)
 {
     if (state == manager_absent) {
         if (may_start() && is_worthwhile())
             start();
     } else if (state != manager_forbidden) {
         uint32_t raised = demand_raised;
-        bool is_told = atomic_compare_exchange_strong(&heap_demand, &raised, demand_told);
-        if (is_told || (state == manager_asleep && atomic_fetch_add(&notices, 1) % NOTICES_PER_WAKE == 0))
-            bell_ring();
+        bool is_delivered = atomic_compare_exchange_strong(&heap_demand, &raised, demand_delivered);
+        if (is_delivered || (state == manager_asleep && atomic_fetch_add(&hints, 1) % HINTS_PER_WAKE == 0))
+            wake_manager();
     }
 }
 
@@ -192,14 +192,14 @@ void manager_start_look(void)
     atomic_store(&asked, 0);
 }
 
-COLD void manager_notice_unmapping_slow(void)
+COLD void manager_hint_unmapping_slow(void)
 {
     manager_start_look();
-    manager_notice_slow(manager_absent);
+    manager_hint_slow(manager_absent);
 }
 
 void manager_start_forget(void)
 {
     start_bytes = in_use_bytes() + MANAGER_START_BYTES;
-    atomic_store(&notices, 0);
+    atomic_store(&hints, 0);
 }

@@ -14,7 +14,7 @@
 #include "manager/state.h"
 
 #include "heap/demand.h"
-#include "manager/bell.h"
+#include "manager/wake.h"
 #include "os/os.h"
 
 struct manager_life manager_life;
@@ -52,7 +52,7 @@ void manager_forbid(void)
 void manager_ask_to_stop(void)
 {
     atomic_store(&manager_stop_requested, true);
-    bell_ring();
+    wake_manager();
 }
 
 void manager_stay_away(uint64_t for_ns)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Starting, waking and parking the manager, forbidding it for good, and fork: src/manager/state.c, start.c, loop.c, park.c
- * and bell.c, src/heap/pass.c.
+ * and wake.c, src/heap/pass.c.
  *
  * The manager is a thread that works in passes and takes a heap's lock for it; between two passes it sleeps on a counter,
- * the bell, which whoever wants something increments before he wakes it. When it is told to stop it ends, and the kernel
+ * a count, which whoever wants something increments before he wakes it. When it is told to stop it ends, and the kernel
  * clears `tid` and wakes who sleeps on that. Two threads of the program each do some of: start it when there is none (any
  * slow path does), park it and wait, park it from a signal handler that interrupted a slow path (the heap's lock is held,
  * nobody waits), forbid it while it is parked in either way, purge with a lock of libc's in hand, fork, which takes that
@@ -15,8 +15,8 @@
  * fork finds nothing half done by the manager; nobody sleeps for ever; and one can be started again afterwards.
  *
  * Broken on purpose:
- *   LOST_WAKE      looking at the bell and falling asleep are two steps
- *   HEARD_LATE     the manager reads the bell after it has looked whether it is to stop
+ *   LOST_WAKE      looking at the count and falling asleep are two steps
+ *   HEARD_LATE     the manager reads the count after it has looked whether it is to stop
  *   NO_WAIT        a parker goes on as soon as it has asked
  *   HANDLER_WAITS  the signal handler waits, with the lock it interrupted held
  *   NO_RECHECK     who starts one does not look, once it is marked busy, whether it was parked meanwhile
@@ -33,8 +33,8 @@
 mtype = { ABSENT, BUSY, ASLEEP, FORBIDDEN };
 
 mtype state = ABSENT;
-byte bell = 0;
-bit sleeps = 0;       /* the manager, on the bell */
+byte wakes = 0;
+bit sleeps = 0;       /* the manager, on the count */
 bit stop = 0;
 byte tid = 0;
 bit waits[THREADS];   /* for tid to be cleared */
@@ -56,9 +56,9 @@ bit forbidden = 0;
 
 #define MANAGER 2
 
-inline ring()
+inline wake_manager()
 {
-    bell++;
+    wakes++;
     sleeps = 0
 }
 
@@ -76,16 +76,16 @@ inline sleep_while_unheard()
 {
 #ifdef LOST_WAKE
     if
-    :: bell == heard -> sleeps = 1
+    :: wakes == heard -> sleeps = 1
     :: else
     fi;
 #else
     if
-    :: atomic { bell == heard -> sleeps = 1 }
-    :: bell != heard
+    :: atomic { wakes == heard -> sleeps = 1 }
+    :: wakes != heard
     fi;
 #endif
-end_asleep: /* for ever, if nobody rings */
+end_asleep: /* for ever, if nobody wakes it */
     !sleeps
 }
 
@@ -124,9 +124,9 @@ proctype manager()
         :: stop -> break
         :: else
         fi;
-        heard = bell;
+        heard = wakes;
 #else
-        heard = bell;
+        heard = wakes;
         if
         :: stop -> break
         :: else
@@ -134,8 +134,8 @@ proctype manager()
 #endif
         change_state(BUSY, ASLEEP);
         do
-        :: bell == heard -> sleep_while_unheard()
-        :: bell != heard -> break
+        :: wakes == heard -> sleep_while_unheard()
+        :: wakes != heard -> break
         od;
         change_state(ASLEEP, BUSY)
     od;
@@ -152,7 +152,7 @@ proctype manager()
 inline ask_to_stop()
 {
     stop = 1;
-    ring()
+    wake_manager()
 }
 
 inline start()

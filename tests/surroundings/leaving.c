@@ -53,7 +53,7 @@ static pid_t busy_loop(void)
     return loop;
 }
 
-/* Asleep at its bell: it holds no lock. */
+/* Asleep until it is woken: it holds no lock. */
 static bool is_asleep(pid_t pid, pid_t task)
 {
     char text[256];
@@ -63,7 +63,7 @@ static bool is_asleep(pid_t pid, pid_t task)
     return number == SYS_futex || number == 449; /* futex_waitv */
 }
 
-/* Stops the manager of a program at its bell, until it ends or the program is killed. */
+/* Stops the manager of a program while it sleeps, until it ends or the program is killed. */
 static void hold_manager(pid_t pid)
 {
     for (int i = 0; i < 5000; i++) {

@@ -4,7 +4,7 @@
  * fast path's offsets say.  With offsets beyond it (thread-local variables of more than 64 KiB, and libc's area among
  * them) no manager may be started: it would write into its stack and run sections as whoever's cid stands there.
  */
-#include "manager/notice.h"
+#include "manager/hint.h"
 
 #include <fcntl.h>
 
@@ -27,12 +27,12 @@ static int tasks(void)
 }
 
 /* What the slow path does that first finds so much in use. */
-static enum manager_state notice(void)
+static enum manager_state hint(void)
 {
     if (manager_state() == manager_forbidden)
         atomic_store(&manager_life.word, manager_absent);
     atomic_store(&manager_life.not_before_ns, 0);
-    manager_notice_slow(manager_absent);
+    manager_hint_slow(manager_absent);
     return manager_state();
 }
 
@@ -51,22 +51,22 @@ int main(void)
     for (size_t i = 0; i < ARRAY_LEN(beyond); i++) {
         hot.rseq = beyond[i];
         hot.cid = beyond[i] + (cid - rseq);
-        enum manager_state state = notice();
+        enum manager_state state = hint();
         hot.rseq = rseq;
         hot.cid = cid;
         EXPECT_MSG(state == manager_forbidden, "a manager with its rseq area at %td", beyond[i]);
         EXPECT_EQ(tasks(), 1);
     }
-    if (notice() == manager_forbidden)
+    if (hint() == manager_forbidden)
         SKIP("no manager here");
     EXPECT_EQ(tasks(), 2);
     manager_park(true);
     for (int i = 0; i < 1000 && tasks() != 1; i++) /* the kernel clears the thread's id a moment before it is gone */
         usleep(1000);
     EXPECT_EQ(tasks(), 1);
-    EXPECT_EQ(notice(), manager_absent); /* parked: none is started */
+    EXPECT_EQ(hint(), manager_absent); /* parked: none is started */
     manager_resume();
-    EXPECT(notice() == manager_busy || manager_state() == manager_asleep);
+    EXPECT(hint() == manager_busy || manager_state() == manager_asleep);
     EXPECT_EQ(tasks(), 2);
     manager_park(false); /* as from a handler: it goes by itself */
     for (int i = 0; i < 1000 && tasks() != 1; i++)
@@ -74,7 +74,7 @@ int main(void)
     EXPECT_EQ(tasks(), 1);
     manager_resume();
     manager_forbid();
-    manager_notice();
+    manager_hint();
     EXPECT_EQ(tasks(), 1);
     for (size_t i = 0; i < ARRAY_LEN(use); i++)
         free(use[i]);

@@ -64,9 +64,9 @@ static void reach_fresh_memory(void)
 static void demand_is_raised_once(void)
 {
     EXPECT_EQ(atomic_load(&heap_demand), demand_raised);
-    atomic_store(&heap_demand, demand_told);
+    atomic_store(&heap_demand, demand_delivered);
     take_one();
-    EXPECT_EQ(atomic_load(&heap_demand), demand_told);
+    EXPECT_EQ(atomic_load(&heap_demand), demand_delivered);
     atomic_store(&heap_demand, demand_none);
     take_one();
     EXPECT_EQ(atomic_load(&heap_demand), demand_raised);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A manager that has nothing to do sleeps without a timer.  Two things wake it: the program rings, or the process's
+ * A manager that has nothing to do sleeps without a timer.  Two things wake it: the program does, or the process's
  * first thread ends.  The second matters when it ends by a raw SYS_exit: libc, which does not know of the manager,
  * then does not end the process, and a process with a thread left stays.  The kernel clears a word when that thread
  * ends (the one pthread_join waits for) and wakes one that sleeps on it; futex_waitv sleeps on both words at once.
@@ -8,7 +8,7 @@
  * Where the word is not known, or the call is not there or might be filtered, and for a last program thread that was
  * not the first and leaves by a raw exit, the manager looks once a minute.
  */
-#include "manager/bell.h"
+#include "manager/wake.h"
 
 #include <stdatomic.h>
 
@@ -21,25 +21,25 @@
 static _Atomic uint32_t count;
 static _Atomic(_Atomic uint32_t *) leader; /* its word; NULL: not known */
 
-void bell_ring(void)
+void wake_manager(void)
 {
     atomic_fetch_add(&count, 1);
     os_futex_wake_one(&count);
 }
 
-uint32_t bell_count(void)
+uint32_t wake_count(void)
 {
     return atomic_load(&count);
 }
 
-void bell_sleep(uint32_t heard, uint64_t when_ns)
+void wake_wait_until(uint32_t heard, uint64_t when_ns)
 {
     uint64_t now = os_now_ns();
     if (when_ns > now)
         os_futex_wait_for(&count, heard, when_ns - now);
 }
 
-/* Sleeps on the bell and on the leader's life; false if that cannot be done. */
+/* Sleeps on the count and on the leader's life; false if that cannot be done. */
 static bool sleep_on_both(uint32_t heard)
 {
     _Atomic uint32_t *word = atomic_load(&leader);
@@ -54,7 +54,7 @@ static bool sleep_on_both(uint32_t heard)
     return slept;
 }
 
-void bell_sleep_long(uint32_t heard)
+void wake_wait(uint32_t heard)
 {
     _Atomic uint32_t *word = atomic_load(&leader);
     uint64_t look_ns = word == NULL ? LOOK_NS : LOOK_FIRST_NS;
@@ -69,13 +69,13 @@ void bell_sleep_long(uint32_t heard)
     }
 }
 
-void bell_note_leader(void)
+void wake_note_leader(void)
 {
     if (atomic_load_explicit(&leader, memory_order_relaxed) == NULL)
         atomic_store(&leader, os_leader_word());
 }
 
-void bell_forget_leader(void)
+void wake_forget_leader(void)
 {
     atomic_store(&leader, NULL);
 }
