@@ -54,7 +54,7 @@ size_t sutler_purge(void)
     /* What a pass covers may not have been resident in the first place; what counts is what the process no longer
      * has. */
     size_t before = os_resident_bytes();
-    size_t covered = heap_purge(purge_everything, NULL);
+    size_t covered = heap_purge(purge_force, NULL);
     size_t after = os_resident_bytes();
     slow_leave();
     return before == 0 ? covered : before > after ? min_size(before - after, covered) : 0;

@@ -17,10 +17,10 @@
 
 /* What a purge gives back. */
 enum purge_what {
-    purge_everything, /* malloc_trim */
-    purge_unchanged,  /* what has not changed since the last purge pass: the manager's clock, while the program works */
-    purge_leftover,   /* the same, also where that breaks huge pages, and superblocks of large blocks with but a few of
-                       * them free: then the clock stops */
+    purge_force, /* malloc_trim */
+    purge_decay,  /* what has not changed since the last purge pass: the manager's clock, while the program works */
+    purge_idle,  /* the same, also where that breaks huge pages, and superblocks of large blocks with but a few of
+                  * them free: then the clock stops */
 };
 
 extern struct lock pass_lock;
@@ -36,7 +36,7 @@ bool pass_is_wanted(void);
 /* Between two batches of a purge: one on the manager's clock ends early if the manager is to leave. */
 static inline bool pass_goes_on(enum purge_what what)
 {
-    return what == purge_everything || !atomic_load_explicit(&manager_stop_requested, memory_order_relaxed);
+    return what == purge_force || !atomic_load_explicit(&manager_stop_requested, memory_order_relaxed);
 }
 
 /* Before a fork: keeps the manager from beginning a batch, and waits for at most `most_ns` for the one it is in to end.

@@ -72,9 +72,9 @@ static bool is_wanted(struct superblock *s, enum purge_what what, bool *changed)
     unsigned free_blocks = superblock_free_blocks(s);
     if (free_blocks == 0)
         return false;
-    if (what == purge_everything)
+    if (what == purge_force)
         return may_have_free_pages(s, free_blocks);
-    if (free_blocks * 4 < s->carved && (what != purge_leftover || s->block_bytes * 2u < os_page_bytes))
+    if (free_blocks * 4 < s->carved && (what != purge_idle || s->block_bytes * 2u < os_page_bytes))
         return false;
     uint16_t look = look_of(s);
     if ((s->seen & ~SEEN_PURGED) != look) {
@@ -85,7 +85,7 @@ static bool is_wanted(struct superblock *s, enum purge_what what, bool *changed)
     if ((s->seen & SEEN_PURGED) != 0)
         return false;
     bool becomes_span = free_blocks == s->carved;
-    return what == purge_leftover || becomes_span || huge_is_worth_splitting(slice_of_descriptor(s), superblock_slices(s));
+    return what == purge_idle || becomes_span || huge_is_worth_splitting(slice_of_descriptor(s), superblock_slices(s));
 }
 
 /* ---- holes ---- */
@@ -256,7 +256,7 @@ static size_t purge_superblocks(enum purge_what what, bool *changed)
     struct batch b = {0};
     size_t stale_bytes = purge_stale(what, changed), holes_before = holes_bytes, holes_found = 0;
     uint32_t slice = 0;
-    if (what != purge_everything)
+    if (what != purge_force)
         heap_note_idle();
     for (struct superblock *s; (s = next_superblock(&slice, what)) != NULL;) {
         if (s->has_holes)
@@ -287,7 +287,7 @@ static void gather(void)
 {
     struct batch b = {.lends = true};
     uint32_t slice = 0;
-    for (struct superblock *s; (s = next_superblock(&slice, purge_everything)) != NULL;) {
+    for (struct superblock *s; (s = next_superblock(&slice, purge_force)) != NULL;) {
         struct heap *h;
         if (may_yield(s) && (h = superblock_owner(s)) != NULL)
             add(&b, h, s);
@@ -317,10 +317,10 @@ size_t heap_purge(enum purge_what what, bool *changed)
     *changed = false;
     large_give_deferred();
     pass_begin();
-    outboxes_send(what == purge_everything, changed);
+    outboxes_send(what == purge_force, changed);
     size_t bytes = purge_superblocks(what, changed);
     if (pass_goes_on(what))
-        bytes += span_purge(what, 0, changed) + mapping_purge(what == purge_everything, changed);
+        bytes += span_purge(what, 0, changed) + mapping_purge(what == purge_force, changed);
     pass_end();
     return bytes;
 }
@@ -330,7 +330,7 @@ static size_t free_in_superblocks(size_t *spans)
 {
     size_t bytes = 0;
     uint32_t slice = 0;
-    for (const struct superblock *s; (s = next_superblock(&slice, purge_everything)) != NULL;) {
+    for (const struct superblock *s; (s = next_superblock(&slice, purge_force)) != NULL;) {
         unsigned free_blocks = superblock_free_blocks(s);
         if (free_blocks == s->carved)
             *spans += superblock_slices(s) * SLICE_BYTES;
@@ -351,8 +351,8 @@ size_t heap_trim(size_t pad)
     size_t whole = spans + mapping_cache_bytes();
     if (whole < pad)
         superblocks_most = free_bytes - min_size(free_bytes, pad - whole);
-    size_t bytes = purge_superblocks(purge_everything, &ignored);
-    bytes += span_purge(purge_everything, pad, &ignored);
+    size_t bytes = purge_superblocks(purge_force, &ignored);
+    bytes += span_purge(purge_force, pad, &ignored);
     bytes += mapping_trim(pad - min_size(pad, spans));
     superblocks_most = SIZE_MAX;
     pass_end();

@@ -101,7 +101,7 @@ static enum age age_of(const struct walk *w, uint32_t slice)
     const struct slice *s = slice_at(slice);
     if (!slice_has_pages(s))
         return age_bare;
-    return w->what == purge_everything || s->is_aged ? age_old : age_young;
+    return w->what == purge_force || s->is_aged ? age_old : age_young;
 }
 
 /* Slices of one age from `at` on, `most` of them at most. */
@@ -119,7 +119,7 @@ static uint32_t run_of(const struct walk *w, enum age age, size_t most)
 static uint32_t choose(const struct walk *w, uint32_t slices, uint32_t *before)
 {
     *before = 0;
-    if (w->what != purge_unchanged)
+    if (w->what != purge_decay)
         return slices;
     if (!slice_at(w->at)->is_large || !filling_expected(FILLING_BYTES_MIN))
         return slices * 2 >= HUGE_PAGE_SLICES || huge_is_worth_splitting(w->at, 1) ? slices : 0;
@@ -264,12 +264,12 @@ static size_t purge_spans(struct walk *w, size_t most)
 size_t span_purge(enum purge_what what, size_t keep_bytes, bool *changed)
 {
     struct reserve_counts reserve = reserve_counts();
-    span_cache_purge(what == purge_everything, changed);
+    span_cache_purge(what == purge_force, changed);
     size_t dirty = span_counts().dirty_bytes;
     size_t most = keep_bytes > 0 ? dirty - min_size(dirty, keep_bytes) : SIZE_MAX;
     struct walk w = {.what = what, .at = window_slice_from(0), .end = window_end(), .strays = SLICE_NONE};
     size_t purged = purge_spans(&w, most);
-    *changed |= w.changed || (what == purge_everything && span_counts().dirty_bytes > 0);
+    *changed |= w.changed || (what == purge_force && span_counts().dirty_bytes > 0);
     if (reserve_counts().wasted_bytes != reserve.wasted_bytes) {
         lock_take(&span_lock);
         reserve_shrink();

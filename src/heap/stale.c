@@ -82,7 +82,7 @@ static bool mark(struct superblock *s)
 
 size_t stale_purge(struct superblock *s, enum purge_what what, bool *changed)
 {
-    bool all = what == purge_everything;
+    bool all = what == purge_force;
     if (!all && !s->was_stale) {
         *changed |= mark(s);
         return 0;

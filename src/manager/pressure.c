@@ -40,7 +40,7 @@ bool pressure_run(uint64_t budget_ns)
     }
     if (!is_short())
         return false;
-    size_t bytes = heap_purge(purge_everything, NULL);
+    size_t bytes = heap_purge(purge_force, NULL);
     wait = bytes >= YIELD_MIN || wait == 0 ? WAIT_MIN : (unsigned)min_size(wait * 2, WAIT_MAX);
     periods_left = wait;
     return bytes >= YIELD_MIN;

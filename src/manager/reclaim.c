@@ -17,8 +17,8 @@ bool reclaim_run(uint64_t budget_ns)
 {
     (void)budget_ns; /* a pass is whole; it lets others in between its batches */
     bool changed;
-    size_t bytes = heap_purge(purge_unchanged, &changed);
+    size_t bytes = heap_purge(purge_decay, &changed);
     if (bytes == 0 && !changed)
-        bytes = heap_purge(purge_leftover, &changed);
+        bytes = heap_purge(purge_idle, &changed);
     return bytes > 0 || changed;
 }

@@ -35,7 +35,7 @@ bool __wrap_os_purge_ranges(const struct os_range *ranges, size_t count)
 static void purge_everything_now(void)
 {
     EXPECT(slow_enter());
-    heap_purge(purge_everything, NULL);
+    heap_purge(purge_force, NULL);
     slow_leave();
 }
 
@@ -94,15 +94,15 @@ static void steps_of_a_span(void)
     span_give(first, SLICES);
     EXPECT_EQ(span_dirty_bytes(), dirty + SLICES * SLICE_BYTES);
     expect_all(first, content_used, false);
-    span_purge(purge_unchanged, 0, &changed);
+    span_purge(purge_decay, 0, &changed);
     EXPECT(changed);
     expect_all(first, content_used, true);
     refuses = true;
-    span_purge(purge_unchanged, 0, &changed);
+    span_purge(purge_decay, 0, &changed);
     refuses = false;
     expect_all(first, content_used, true);
     EXPECT_EQ(span_dirty_bytes(), dirty + SLICES * SLICE_BYTES);
-    span_purge(purge_unchanged, 0, &changed);
+    span_purge(purge_decay, 0, &changed);
     expect_all(first, content_zero, false);
     EXPECT_EQ(span_dirty_bytes(), dirty);
     EXPECT(span_take(span_large, SLICES, 1, &first));

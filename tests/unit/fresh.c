@@ -68,7 +68,7 @@ static void fresh_blocks_are_not_touched(unsigned c)
     size_t bytes = size_class[c].bytes, pages = 0;
     unsigned count = size_class[c].blocks * 2u;
     EXPECT(slow_enter());
-    heap_purge(purge_everything, NULL); /* whatever free span it comes from is zero */
+    heap_purge(purge_force, NULL); /* whatever free span it comes from is zero */
     slow_leave();
     take_zero(count, bytes);
     for (unsigned i = 0; i < count; i++)
@@ -112,14 +112,14 @@ static void what_a_purge_left_is_cleared(unsigned c)
         take_zero(count, bytes);
         expect_all_zero_and_fill(count, bytes);
         drop(count, kept_of);
-        heap_purge(purge_everything, NULL);
+        heap_purge(purge_force, NULL);
         for (unsigned i = 0; i < count; i++)
             if (block[i] == NULL)
                 expect_zero(block[i] = calloc(1, bytes), bytes);
         for (unsigned i = 0; i < count; i++)
             memset(block[i], 0xa5, bytes);
         drop(count, 0);
-        heap_purge(purge_everything, NULL);
+        heap_purge(purge_force, NULL);
     }
     expect_heaps_sound();
 }

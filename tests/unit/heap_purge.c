@@ -50,7 +50,7 @@ static void everything_free_goes_back(size_t size, unsigned keep_every)
             block[kept++] = block[i], fill(block[kept - 1], size, kept - 1);
         else
             free(block[i]);
-    size_t resident = os_resident_bytes(), purged = purge(purge_everything, NULL);
+    size_t resident = os_resident_bytes(), purged = purge(purge_force, NULL);
     if (keep_every == 0 || keep_every * size_class[c].bytes > 40 * unit_bytes_for(size_class[c].slices))
         EXPECT(resident == 0 || os_resident_bytes() + ((size_t)2 << 20) < resident);
     EXPECT_EQ(span_counts().dirty_bytes, 0);
@@ -59,7 +59,7 @@ static void everything_free_goes_back(size_t size, unsigned keep_every)
     struct class_state state = class_inspect(c);
     EXPECT_EQ(state.live, kept);
     expect_heaps_sound();
-    EXPECT_EQ(purge(purge_everything, NULL), 0); /* there is nothing more */
+    EXPECT_EQ(purge(purge_force, NULL), 0); /* there is nothing more */
     unit_say("%zu bytes, 1 of %u kept: %zu KiB given back\n", size, keep_every, purged >> 10);
 
     /* What was purged is carved again. */
@@ -88,20 +88,20 @@ static void the_clock_spares_what_changes(void)
     unsigned c = size_class_of(size);
     void **block = unit_map(count * sizeof *block);
     bool changed;
-    purge(purge_everything, NULL);
+    purge(purge_force, NULL);
     for (size_t i = 0; i < count; i++)
         fill(block[i] = malloc(size), size, i);
     for (size_t i = 0; i < count; i++)
         if (i % 64 != 0)
             free(block[i]);
-    EXPECT_EQ(purge(purge_unchanged, &changed), 0);
+    EXPECT_EQ(purge(purge_decay, &changed), 0);
     EXPECT(changed);
     size_t bytes = 0;
     for (int pass = 0; pass < 8 && changed; pass++)
-        bytes += purge(purge_unchanged, &changed);
+        bytes += purge(purge_decay, &changed);
     EXPECT(!changed); /* it comes to rest */
     EXPECT_MSG(bytes > count * size / 2, "only %zu KiB of %zu were given back", bytes >> 10, count * size >> 10);
-    EXPECT_EQ(purge(purge_unchanged, &changed), 0);
+    EXPECT_EQ(purge(purge_decay, &changed), 0);
     EXPECT(!changed);
     for (size_t i = 0; i < count; i += 64) {
         expect_filled(block[i], size, i);
@@ -123,7 +123,7 @@ static struct heap *owner_after_passes(struct heap *idle, unsigned c, unsigned r
     lock_release(&idle->lock);
     for (int pass = 0; pass < 4; pass++) {
         heap_here()->refills += refills;
-        purge(purge_leftover, NULL);
+        purge(purge_idle, NULL);
     }
     EXPECT((s->seen & SEEN_PURGED) != 0);
     return superblock_owner(s);
@@ -197,14 +197,14 @@ static void others_go_on(uint64_t duration_ms, struct rng *rng)
     uint64_t end = os_now_ns() + duration_ms * 1000000, passes = 0;
     size_t bytes = 0;
     for (; os_now_ns() < end; passes++) {
-        bytes += purge(rng_below(rng, 4) == 0 ? purge_unchanged : purge_everything, NULL);
+        bytes += purge(rng_below(rng, 4) == 0 ? purge_decay : purge_force, NULL);
         if (rng_below(rng, 4) == 0)
             sched_yield();
     }
     stop = true;
     for (int i = 0; i < WORKERS; i++)
         EXPECT_EQ(pthread_join(thread[i], NULL), 0);
-    purge(purge_everything, NULL);
+    purge(purge_force, NULL);
     expect_heaps_sound();
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
         EXPECT_EQ(class_inspect(size_class_of(sizes[i])).live, before[i]);

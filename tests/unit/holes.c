@@ -82,7 +82,7 @@ static void purge(void)
     bool changed = true;
     for (unsigned passes = 0; changed; passes++) {
         EXPECT(passes < 20);
-        heap_purge(purge_leftover, &changed);
+        heap_purge(purge_idle, &changed);
     }
 }
 

@@ -91,31 +91,31 @@ int main(void)
     a_small_process_gets_none();
     fill_from(0);
     EXPECT(window_huge_from() < SLICE_END);
-    purge(purge_leftover);
+    purge(purge_idle);
     splits = 0;
 
     free_of_64(0, 24); /* six pages of sixteen */
-    size_t given = purge(purge_unchanged);
+    size_t given = purge(purge_decay);
     EXPECT_MSG(given <= ALL / 32, "%zu", given); /* a page at a border may be worth it */
     unsigned few = splits;
-    given = purge(purge_leftover);
+    given = purge(purge_idle);
     EXPECT_MSG(given >= ALL / 4, "%zu", given);
     EXPECT_MSG(splits > 10 * few, "%u, %u", few, splits);
 
     free_of_64(24, 16); /* they are broken by now */
-    given = purge(purge_unchanged);
+    given = purge(purge_decay);
     EXPECT_MSG(given >= ALL / 5, "%zu", given);
     expect_content();
 
     for (unsigned i = FIRST; i < BLOCKS; i++)
         free(block[i]);
-    purge(purge_everything); /* whole again */
+    purge(purge_force); /* whole again */
     fill_from(FIRST);
     free_of_64(0, 24);
-    given = purge(purge_unchanged);
+    given = purge(purge_decay);
     EXPECT_MSG(given <= ALL / 32, "%zu", given); /* the few that did not go whole */
     free_of_64(24, 36);                          /* nearly everything goes: at once */
-    given = purge(purge_unchanged);
+    given = purge(purge_decay);
     EXPECT_MSG(given >= ALL * 3 / 4, "%zu", given);
     expect_content();
     return 0;

@@ -171,7 +171,7 @@ static void purged_with_a_lost_slice(void)
     bool changed;
     struct superblock *s = listed(CLASS_LONG);
     s[1].slice.to_head = 0;
-    heap_purge(purge_everything, &changed);
+    heap_purge(purge_force, &changed);
 }
 
 static void recovered_with_a_wrong_count(void)

@@ -261,7 +261,7 @@ static size_t provided_on_demand(uint64_t now)
 static uint64_t grown_large(uint64_t now)
 {
     bool changed = false;
-    span_purge(purge_everything, 0, &changed); /* what was used is not provided for */
+    span_purge(purge_force, 0, &changed); /* what was used is not provided for */
     for (int i = 0; i < 6; i++, now += 100 * MS)
         provided_on_demand(now);
     return now;
@@ -419,7 +419,7 @@ static void away_from_limits_hardly_a_file_is_read(uint64_t now)
     unsigned before = taken_count;
     headroom_looks = groups_looks = stall_looks = busy_looks = 0;
     for (; clock_ns < end_ns; now += 100 * MS) {
-        span_purge(purge_everything, 0, &(bool){0});
+        span_purge(purge_force, 0, &(bool){0});
         grow(100);
         clock_ns += 70 * MS;
         jobs_rouse(job_on_demand, now);

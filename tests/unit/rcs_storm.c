@@ -185,7 +185,7 @@ int main(int argc, char **argv)
             continue;
         }
         EXPECT(slow_enter());
-        heap_purge(purge_everything, NULL);
+        heap_purge(purge_force, NULL);
         slow_leave();
         passes++;
         if (rng_below(&rng, 64) == 0)

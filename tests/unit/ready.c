@@ -91,7 +91,7 @@ static void give_all_back(void)
     bool changed = false;
     while (taken_count > 0)
         span_give(taken[--taken_count], 1);
-    span_purge(purge_everything, 0, &changed);
+    span_purge(purge_force, 0, &changed);
 }
 
 /* What was given back in parts the system keeps in small pages. */

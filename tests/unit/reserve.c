@@ -205,10 +205,10 @@ static void unused_reserve_is_given_back(void)
     EXPECT(provide(true) > 0);
     struct reserve_counts before = reserve_counts();
     bool changed = false;
-    span_purge(purge_unchanged, 0, &changed);
+    span_purge(purge_decay, 0, &changed);
     EXPECT(changed);
     EXPECT_EQ(reserve_counts().reserve_bytes, before.reserve_bytes);
-    size_t purged = span_purge(purge_unchanged, 0, &changed);
+    size_t purged = span_purge(purge_decay, 0, &changed);
     struct reserve_counts after = reserve_counts();
     EXPECT(purged >= before.reserve_bytes);
     EXPECT_EQ(after.reserve_bytes, 0);
@@ -223,7 +223,7 @@ static void used_memory_is_not_provided_for(void)
     bool changed = false;
     uint32_t first;
     EXPECT(span_take(span_dense, slices, 1, &first));
-    span_purge(purge_everything, 0, &changed);
+    span_purge(purge_force, 0, &changed);
     span_give(first, slices);
     for (int i = 0; i < 8; i++)
         take_one(); /* from what was just given back, or from smaller holes */
@@ -247,7 +247,7 @@ static void large_blocks_are_not_provided_for(void)
     EXPECT(span_take(span_large, slices, 1, &first));
     span_give(first, slices);
     bool changed = false;
-    span_purge(purge_everything, 0, &changed);
+    span_purge(purge_force, 0, &changed);
     while (dense->fresh_first < dense->fresh_end)
         take_one();
     if (arena_of(dense->fresh_end) != large)

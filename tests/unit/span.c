@@ -166,7 +166,7 @@ static void purge_all(void)
 {
     size_t expected = (dirty_slices << SLICE_SHIFT) + reserve_counts().reserve_bytes, before = span_counts().purged_bytes;
     bool changed = false;
-    EXPECT_EQ(span_purge(purge_everything, 0, &changed), expected + start.dirty_bytes);
+    EXPECT_EQ(span_purge(purge_force, 0, &changed), expected + start.dirty_bytes);
     EXPECT_EQ(span_counts().purged_bytes - before, expected + start.dirty_bytes);
     start.dirty_bytes = 0;
     memset(dirty, 0, SLICES_MAX);
@@ -241,21 +241,21 @@ static void neighbours_merge(struct rng *rng)
 static void only_aged_spans_are_purged_by_the_clock(void)
 {
     bool changed = false;
-    span_purge(purge_everything, 0, &changed);
+    span_purge(purge_force, 0, &changed);
     uint32_t a, fence, b;
     EXPECT(span_take(span_dense, 3, 1, &a) && span_take(span_dense, 1, 1, &fence) && span_take(span_dense, 3, 1, &b));
     span_give(a, 3);
     size_t one = 3 * SLICE_BYTES;
     changed = false;
-    EXPECT_EQ(span_purge(purge_unchanged, 0, &changed), 0);
+    EXPECT_EQ(span_purge(purge_decay, 0, &changed), 0);
     EXPECT(changed);
     span_give(b, 3);
     changed = false;
-    size_t purged = span_purge(purge_unchanged, 0, &changed);
+    size_t purged = span_purge(purge_decay, 0, &changed);
     EXPECT(purged == one || purged == 0); /* 0: b merged with a, which makes it a new span */
     changed = false;
-    EXPECT_EQ(purged + span_purge(purge_unchanged, 0, &changed), 2 * one);
-    EXPECT_EQ(span_purge(purge_unchanged, 0, &changed), 0);
+    EXPECT_EQ(purged + span_purge(purge_decay, 0, &changed), 2 * one);
+    EXPECT_EQ(span_purge(purge_decay, 0, &changed), 0);
     span_give(fence, 1);
 }
 
@@ -305,7 +305,7 @@ static void with_ample_memory_the_clock_gives_back(void)
 {
     const uint64_t soon_ns = os_now_ns() + 600000000000ull;
     bool changed = false;
-    span_purge(purge_everything, 0, &changed);
+    span_purge(purge_force, 0, &changed);
     size_t before = span_counts().dirty_bytes, bound = dirty_bound();
     atomic_store(&unmap_is_async, true);
     ample_allow((size_t)1 << 30, soon_ns);
@@ -313,8 +313,8 @@ static void with_ample_memory_the_clock_gives_back(void)
     EXPECT_EQ(purges, 0);
     size_t much = span_counts().dirty_bytes - before;
     EXPECT(much >= (size_t)160 << 20 && much > bound);
-    EXPECT_EQ(span_purge(purge_unchanged, 0, &changed), 0);
-    EXPECT_EQ(span_purge(purge_unchanged, 0, &changed), much);
+    EXPECT_EQ(span_purge(purge_decay, 0, &changed), 0);
+    EXPECT_EQ(span_purge(purge_decay, 0, &changed), much);
 
     ample_allow((size_t)100 << 20, soon_ns); /* so much, and no more */
     free_much();
@@ -333,29 +333,29 @@ static void with_ample_memory_the_clock_gives_back(void)
 static void ages_are_the_slices_own(void)
 {
     bool changed = false;
-    span_purge(purge_everything, 0, &changed);
+    span_purge(purge_force, 0, &changed);
     const size_t each = 40, bytes = each * SLICE_BYTES;
     uint32_t before, first;
     EXPECT(span_take(span_large, 1 + 3 * each, 1, &before));
     first = before + 1;
     span_give(first, each);
-    EXPECT_EQ(span_purge(purge_unchanged, 0, &changed), 0);
+    EXPECT_EQ(span_purge(purge_decay, 0, &changed), 0);
     EXPECT(span_extend(first, each)); /* used meanwhile */
     span_give(first, each);
-    EXPECT_EQ(span_purge(purge_unchanged, 0, &changed), 0);
+    EXPECT_EQ(span_purge(purge_decay, 0, &changed), 0);
     span_give(first + (uint32_t)each, each);
-    EXPECT_EQ(span_purge(purge_unchanged, 0, &changed), bytes);
+    EXPECT_EQ(span_purge(purge_decay, 0, &changed), bytes);
     span_give(first + 2 * (uint32_t)each, each);
-    EXPECT_EQ(span_purge(purge_unchanged, 0, &changed), bytes);
-    EXPECT_EQ(span_purge(purge_unchanged, 0, &changed), bytes);
-    EXPECT_EQ(span_purge(purge_unchanged, 0, &changed), 0);
+    EXPECT_EQ(span_purge(purge_decay, 0, &changed), bytes);
+    EXPECT_EQ(span_purge(purge_decay, 0, &changed), bytes);
+    EXPECT_EQ(span_purge(purge_decay, 0, &changed), 0);
 }
 
 /* Pages that may not be given back (locked memory) stay dirty, and do not count as given back. */
 static void what_is_refused_is_not_counted(void)
 {
     bool changed = false;
-    span_purge(purge_everything, 0, &changed);
+    span_purge(purge_force, 0, &changed);
     struct span_counts before = span_counts();
     uint32_t first;
     EXPECT(span_take(span_dense, 2, 1, &first));
@@ -363,12 +363,12 @@ static void what_is_refused_is_not_counted(void)
     bool locked = mlock(memory, 2 * SLICE_BYTES) == 0;
     span_give(first, 2);
     if (locked) {
-        EXPECT_EQ(span_purge(purge_everything, 0, &changed), 0);
+        EXPECT_EQ(span_purge(purge_force, 0, &changed), 0);
         EXPECT_EQ(span_counts().purged_bytes, before.purged_bytes);
         EXPECT_EQ(span_counts().dirty_bytes, before.dirty_bytes + 2 * SLICE_BYTES);
         munlock(memory, 2 * SLICE_BYTES);
     }
-    EXPECT_EQ(span_purge(purge_everything, 0, &changed), 2 * SLICE_BYTES);
+    EXPECT_EQ(span_purge(purge_force, 0, &changed), 2 * SLICE_BYTES);
 }
 
 static _Atomic bool had_lock;
@@ -394,7 +394,7 @@ static void others_are_let_in(void)
         uint32_t first;
         EXPECT(span_take(span_dense, 1, 1, &first));
         span_give(first, 1);
-        span_purge(purge_everything, 0, &changed);
+        span_purge(purge_force, 0, &changed);
     }
     EXPECT(had_lock);
     pass_end();
@@ -409,7 +409,7 @@ int main(int argc, char **argv)
     taken = unit_map(SLICES_MAX);
     dirty = unit_map(SLICES_MAX);
     bool changed = false;
-    span_purge(purge_everything, 0, &changed);
+    span_purge(purge_force, 0, &changed);
     start = span_counts();
     EXPECT_EQ(start.dirty_bytes, 0);
     random_walk(&rng, unit_option(argc, argv, "--steps", 40000));

@@ -106,22 +106,22 @@ static void they_go_back(void)
 {
     bool changed = false;
     empty();
-    span_purge(purge_everything, 0, &changed);
+    span_purge(purge_force, 0, &changed);
     char *p = malloc(BYTES);
     memset(p, 1, BYTES);
     free(p);
     changed = false;
-    span_purge(purge_unchanged, 0, &changed);
+    span_purge(purge_decay, 0, &changed);
     EXPECT(changed && span_cache_bytes() > 0);
     free(malloc(BYTES)); /* young again */
-    span_purge(purge_unchanged, 0, &changed);
+    span_purge(purge_decay, 0, &changed);
     EXPECT(span_cache_bytes() > 0);
-    EXPECT(span_purge(purge_unchanged, 0, &changed) >= BYTES);
+    EXPECT(span_purge(purge_decay, 0, &changed) >= BYTES);
     EXPECT_EQ(span_cache_bytes(), 0);
 
     free(malloc(BYTES));
     EXPECT(span_cache_bytes() > 0);
-    EXPECT(span_purge(purge_everything, 0, &changed) >= BYTES);
+    EXPECT(span_purge(purge_force, 0, &changed) >= BYTES);
     EXPECT_EQ(span_cache_bytes(), 0);
 
     uint32_t first;
@@ -212,7 +212,7 @@ static void *use(void *number)
 static void *purge(void *unused)
 {
     while (purging) {
-        heap_purge(purge_unchanged, NULL);
+        heap_purge(purge_decay, NULL);
         sched_yield();
     }
     return unused;

@@ -66,12 +66,12 @@ static void a_long_span_is_not_lost(void)
     at_work = true;
     EXPECT_EQ(pthread_create(&thread, NULL, take_and_give, NULL), 0);
     span_give(long_first, LONG);
-    span_purge(purge_unchanged, 0, &changed);
+    span_purge(purge_decay, 0, &changed);
     size_t aged = 0;
     for (uint32_t i = 0; i < LONG; i++)
         aged += slice_at(long_first + i)->is_aged;
     EXPECT_MSG(aged + 2 * ITS >= LONG, "%zu slices were not seen", LONG - aged);
-    span_purge(purge_everything, 0, &changed);
+    span_purge(purge_force, 0, &changed);
     at_work = false;
     EXPECT_EQ(pthread_join(thread, NULL), 0);
     size_t left = slices_holding(long_first, LONG, content_used);
@@ -86,18 +86,18 @@ static void huge_pages_go_whole(void)
     uint32_t before;
     bool changed = false;
     others_free = false;
-    span_purge(purge_everything, 0, &changed);
+    span_purge(purge_force, 0, &changed);
     EXPECT(span_take(span_large, slices + 2, 1, &before)); /* two stay */
     uint32_t first = before + 1, end = first + slices;
     size_t whole = align_down(end, HUGE_PAGE_SLICES) - align_up(first, HUGE_PAGE_SLICES);
     option_value[option_huge_pages] = huge_pages_on;
     span_give(first, slices);
-    EXPECT_EQ(span_purge(purge_unchanged, 0, &changed), 0);
-    EXPECT_EQ(span_purge(purge_unchanged, 0, &changed), whole * SLICE_BYTES);
+    EXPECT_EQ(span_purge(purge_decay, 0, &changed), 0);
+    EXPECT_EQ(span_purge(purge_decay, 0, &changed), whole * SLICE_BYTES);
     changed = false;
-    EXPECT_EQ(span_purge(purge_unchanged, 0, &changed), 0);
+    EXPECT_EQ(span_purge(purge_decay, 0, &changed), 0);
     EXPECT(!changed);
-    EXPECT_EQ(span_purge(purge_leftover, 0, &changed), (slices - whole) * SLICE_BYTES);
+    EXPECT_EQ(span_purge(purge_idle, 0, &changed), (slices - whole) * SLICE_BYTES);
     option_value[option_huge_pages] = huge_pages_auto;
     span_give(before, 1);
     span_give(end, 1);
@@ -113,7 +113,7 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < ARRAY_LEN(first); i++)
         span_give(first[i], SLICES);
     bool changed = false;
-    size_t dirty = span_counts().dirty_bytes, purged = span_purge(purge_everything, 0, &changed);
+    size_t dirty = span_counts().dirty_bytes, purged = span_purge(purge_force, 0, &changed);
     EXPECT(dirty >= ARRAY_LEN(first) * SLICES * SLICE_BYTES);
     EXPECT(purged >= dirty);
     EXPECT(freed_meanwhile > 0);

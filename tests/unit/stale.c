@@ -44,12 +44,12 @@ static size_t resident_bytes(const struct superblock *s)
 static char *block_on_used_slices(void)
 {
     bool changed;
-    purge(purge_everything, NULL);
+    purge(purge_force, NULL);
     char *large = malloc(DIRTY_BYTES);
     EXPECT(large != NULL && window_contains(large));
     memset(large, 0xa5, DIRTY_BYTES);
     free(large);
-    purge(purge_unchanged, &changed); /* marks the span; that is not the superblock's mark */
+    purge(purge_decay, &changed); /* marks the span; that is not the superblock's mark */
     char *block = malloc(BLOCK_BYTES);
     EXPECT(block != NULL && block >= large && block < large + DIRTY_BYTES);
     memset(block, 0x5a, BLOCK_BYTES);
@@ -86,11 +86,11 @@ static void goes_at_the_second_pass(void)
     char *block = block_on_used_slices();
     struct superblock *s = descriptor_head(descriptor_of(block));
     bool changed;
-    purge(purge_unchanged, &changed);
+    purge(purge_decay, &changed);
     EXPECT(changed && is_stale(s));
     EXPECT_EQ(resident_bytes(s), bytes_of(s));
 
-    EXPECT(purge(purge_unchanged, &changed) >= bytes_of(s) - 2 * BLOCK_BYTES);
+    EXPECT(purge(purge_decay, &changed) >= bytes_of(s) - 2 * BLOCK_BYTES);
     EXPECT(!is_stale(s));
     EXPECT(resident_bytes(s) <= 2 * BLOCK_BYTES);
     expect_bytes(block, 0x5a);
@@ -103,9 +103,9 @@ static void goes_at_once_with_everything(void)
 {
     char *block = block_on_used_slices();
     struct superblock *s = descriptor_head(descriptor_of(block));
-    EXPECT(purge(purge_everything, NULL) >= bytes_of(s) - 2 * BLOCK_BYTES);
+    EXPECT(purge(purge_force, NULL) >= bytes_of(s) - 2 * BLOCK_BYTES);
     EXPECT(resident_bytes(s) <= 2 * BLOCK_BYTES);
-    EXPECT_EQ(purge(purge_everything, NULL), 0);
+    EXPECT_EQ(purge(purge_force, NULL), 0);
     expect_bytes(block, 0x5a);
     fill_the_rest(s);
     free(block);
@@ -149,7 +149,7 @@ static void others_carve_meanwhile(uint64_t ms)
     stop = false;
     EXPECT(pthread_create(&thread, NULL, take_and_give, NULL) == 0);
     while (os_now_ns() < end_ns)
-        purge(purge_everything, NULL);
+        purge(purge_force, NULL);
     stop = true;
     EXPECT(pthread_join(thread, NULL) == 0);
     expect_heaps_sound();

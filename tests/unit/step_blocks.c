@@ -81,7 +81,7 @@ void pass(struct pool *from, struct pool *to, unsigned n)
 void purge_all(void)
 {
     if (slow_enter()) {
-        heap_purge(purge_everything, NULL);
+        heap_purge(purge_force, NULL);
         slow_leave();
     }
 }

@@ -113,7 +113,7 @@ static void set_carve_hole(void)
             free(strike_out(&pool_a, n));
     }
     EXPECT(slow_enter());
-    heap_purge(purge_everything, NULL);
+    heap_purge(purge_force, NULL);
     slow_leave();
     lend(filled[0], 5);
     if (active(small) == &empty_superblock) { /* listed now: brought back by the first malloc, with room for four */
