@@ -17,7 +17,7 @@ void fast_paths_open(void)
 {
     if (sync_mode != sync_rcs)
         return;
-    window_serve_fast_path();
+    region_serve_fast_path();
     hot.small_limit = SMALL_BYTES_MAX + 1;
     hot.medium_limit = CLASS_BYTES_MAX + 1;
 }
@@ -26,7 +26,7 @@ static void close_fast_paths(void)
 {
     hot.small_limit = 0;
     hot.medium_limit = 0;
-    hot.window_bytes = 0;
+    hot.region_bytes = 0;
 }
 
 static void open_again(void)

@@ -151,7 +151,7 @@ static inline void free_locked(struct superblock *s, void *p)
 /* The short way to it, which comes first: but for it, a lock mode has only slow ways. */
 static bool free_in_locked_superblock(void *p)
 {
-    if (!locked_paths_are_open || (uintptr_t)p - hot.window_base >= hot.flat_bytes)
+    if (!locked_paths_are_open || (uintptr_t)p - hot.region_base >= hot.flat_bytes)
         return false;
     struct superblock *s = descriptor_head(descriptor_of(p));
     if (s->slice.kind != slice_superblock || !superblock_is_block_quick(s, p))
@@ -176,7 +176,7 @@ static bool free_in_superblock(void *p)
 /* The same for large blocks that are kept for the next one. */
 static bool free_to_keep(void *p)
 {
-    return (uintptr_t)p - hot.window_base < hot.window_bytes && (uintptr_t)p % SLICE_BYTES == 0 &&
+    return (uintptr_t)p - hot.region_base < hot.region_bytes && (uintptr_t)p % SLICE_BYTES == 0 &&
            slice_at(slice_of(p))->kind == slice_large && child_is_noticed() && large_span_keep(p);
 }
 

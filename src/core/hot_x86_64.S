@@ -7,7 +7,7 @@
  * reorder inside one, and gcc before 11.5/12.4/13.3 miscompiles asm goto with outputs.
  *
  *     malloc(size):                              free(p):
- *         c = size_class_of_small[size]             s = &descriptors[(p - window_base) / 64 KiB], or its head
+ *         c = size_class_of_small[size]             s = &descriptors[(p - region_base) / 64 KiB], or its head
  *         section:                                   section:
  *           h = heap_of_cid[cid]                       if (s->owner != heap_of_cid[cid]) remote
  *           s = h->active[c]                           if (p is no block start) or (p is the top) error
@@ -68,8 +68,8 @@ MALLOC _Znwm, new_any, new_slow
 
 FUNCTION free, exported=1
 	movq	%rdi, %rax
-	subq	hot + HOT_WINDOW_BASE(%rip), %rax
-	cmpq	hot + HOT_WINDOW_BYTES(%rip), %rax
+	subq	hot + HOT_REGION_BASE(%rip), %rax
+	cmpq	hot + HOT_REGION_BYTES(%rip), %rax
 	jae	free_slow
 	shrq	$(SLICE_SHIFT - DESCRIPTOR_SHIFT), %rax
 	andq	$-(1 << DESCRIPTOR_SHIFT), %rax

@@ -35,7 +35,7 @@ static bool start(void)
     os_init();
     options_read();
     choose_system_calls();
-    if (!window_start())
+    if (!region_start())
         return false;
     rcs_start((enum sync_mode)option_get(option_sync), &empty_heap);
     if (!signal_safe_start() || !child_watch())

@@ -35,7 +35,7 @@ static uint32_t known_at_or_below(uint32_t at)
     const struct slice *s = slice_at(at);
     if (s->kind == slice_free_end)
         return s->first;
-    while (at > 0 && slice_at(at)->kind == slice_unknown && window_contains(slice_address(at - 1)))
+    while (at > 0 && slice_at(at)->kind == slice_unknown && region_contains(slice_address(at - 1)))
         at--;
     return at;
 }
@@ -78,7 +78,7 @@ struct block block_find(const void *p)
 {
     if (!core_ready())
         return invalid(not_ours);
-    if (!window_contains(p))
+    if (!region_contains(p))
         return in_mapping(p);
     switch (slice_kind(slice_at(slice_of(p)))) {
     case slice_superblock:
@@ -92,7 +92,7 @@ struct block block_find(const void *p)
     case slice_signal_safe:
         return in_signal_safe(p);
     default: {
-        /* Where the window went on elsewhere the system may put a mapping. */
+        /* Where the region went on elsewhere the system may put a mapping. */
         struct block block = in_mapping(p);
         return block.kind == block_mapping && block.bytes != BYTES_UNKNOWN ? block : inside_span(p);
     }

@@ -28,7 +28,7 @@ bool sutler_is_active(void)
     void *(*volatile bound_malloc)(size_t) = malloc;
     void (*volatile bound_free)(void *) = free;
     void *p = bound_malloc(1);
-    bool active = core_ready() && p != NULL && window_contains(p);
+    bool active = core_ready() && p != NULL && region_contains(p);
     bound_free(p);
     return active;
 }

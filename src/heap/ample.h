@@ -2,8 +2,8 @@
  *
  * How much freed memory may be kept as it is.  It counts against a limit, and nobody asks before the system kills: so
  * more than a small bound is kept only where the manager has seen lately that no control group has a limit, that
- * address space has none either (the window gives none back), and that four times as much is left in the machine.  What is
- * kept so goes back on the manager's clock.
+ * address space has none either (the region gives none back), and that four times as much is left in the machine.  What
+ * is kept so goes back on the manager's clock.
  */
 #ifndef SUTLER_HEAP_AMPLE_H
 #define SUTLER_HEAP_AMPLE_H

@@ -111,7 +111,7 @@ uint32_t arena_find(const struct arena *a, size_t slices)
 
 uint32_t arena_free_neighbour(uint32_t slice, uint32_t other)
 {
-    if (!window_contains(slice_address(slice)) || arena_of(slice) != arena_of(other))
+    if (!region_contains(slice_address(slice)) || arena_of(slice) != arena_of(other))
         return SLICE_NONE;
     const struct slice *s = slice_at(slice);
     return s->kind == slice_free ? slice : s->kind == slice_free_end ? s->first : SLICE_NONE;
@@ -141,7 +141,7 @@ bool arena_open(struct arena *a, size_t slices)
     size_t have = a->fresh_end - a->fresh_first, count;
     uint32_t first;
     size_t missing = slices > have ? slices - have : 0;
-    if (!window_open(missing, a == &arena[span_dense], &first, &count))
+    if (!region_open(missing, a == &arena[span_dense], &first, &count))
         return false;
     span_count.opened_bytes += count << SLICE_SHIFT;
     if (a == &arena[span_large])
@@ -152,7 +152,7 @@ bool arena_open(struct arena *a, size_t slices)
         return true;
     }
     if (have > 0)
-        arena_insert_merged(a->fresh_first, have); /* the window went on elsewhere */
+        arena_insert_merged(a->fresh_first, have); /* the region went on elsewhere */
     a->fresh_first = first;
     a->fresh_end = first + (uint32_t)count;
     return count >= slices || arena_open(a, slices);

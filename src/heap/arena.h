@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Arenas: the free spans of one kind of stretch of the window, in bins by length, and what of it was opened but
+ * Arenas: the free spans of one kind of stretch of the region, in bins by length, and what of it was opened but
  * never used.  Neighbouring free spans are merged; boundary tags in the descriptors of a span's first and last slice
  * find them.
  *
@@ -47,7 +47,7 @@ uint32_t arena_find(const struct arena *a, size_t slices);
  * SLICE_NONE. */
 uint32_t arena_free_neighbour(uint32_t slice, uint32_t other);
 
-/* Opens more of the window, at least until the fresh end holds `slices`.  False without memory. */
+/* Opens more of the region, at least until the fresh end holds `slices`.  False without memory. */
 bool arena_open(struct arena *a, size_t slices);
 
 /* How many of the slices hold this. */

@@ -3,7 +3,7 @@
 
 #include <stdatomic.h>
 
-#include "heap/window.h"
+#include "heap/region.h"
 #include "options/options.h"
 #include "os/os.h"
 
@@ -34,7 +34,7 @@ static bool is_full(const char *block, size_t bytes, size_t slack)
 
 static bool tells(size_t bytes)
 {
-    return bytes >= FILLING_BYTES_MIN && option_get(option_huge_pages) == huge_pages_auto && window_fits_huge_pages();
+    return bytes >= FILLING_BYTES_MIN && option_get(option_huge_pages) == huge_pages_auto && region_fits_huge_pages();
 }
 
 void filling_look_back(void)

@@ -3,7 +3,7 @@
 
 #include "base/bits.h"
 #include "heap/huge.h"
-#include "heap/window.h"
+#include "heap/region.h"
 
 void give_back_flush(struct give_back *pages)
 {

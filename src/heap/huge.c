@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 
 #include "heap/superblock.h"
-#include "heap/window.h"
+#include "heap/region.h"
 #include "options/options.h"
 #include "os/os.h"
 
@@ -30,7 +30,7 @@ unsigned huge_parts(void *address, size_t bytes, void *part[2])
 void huge_split(void *address)
 {
     os_split_huge(address);
-    if (window_contains(address))
+    if (region_contains(address))
         mark_of(address)->huge |= HUGE_SPLIT;
 }
 
@@ -40,7 +40,7 @@ static _Atomic int runs;
 
 static bool is_asked(uintptr_t page)
 {
-    return window_contains((void *)page) && (mark_of((void *)page)->huge & HUGE_ASKED) != 0;
+    return region_contains((void *)page) && (mark_of((void *)page)->huge & HUGE_ASKED) != 0;
 }
 
 static int asked_beside(uintptr_t first, uintptr_t end)
@@ -89,7 +89,7 @@ static void unask_all(uintptr_t first, uintptr_t end)
 void huge_note_whole(uintptr_t first, uintptr_t end)
 {
     for (uintptr_t at = first; at < end; at += HUGE_PAGE_BYTES)
-        if (window_contains((void *)at))
+        if (region_contains((void *)at))
             mark_of((void *)at)->huge &= (uint8_t)~HUGE_SPLIT;
     if (option_get(option_huge_pages) == huge_pages_auto)
         unask_all(first, end);
@@ -139,7 +139,7 @@ static bool is_worth_splitting(const struct slice *mark)
         return true;
     uint32_t first = slice_number(mark);
     size_t purgeable = 0;
-    for (uint32_t at = first; at < first + HUGE_PAGE_SLICES && window_contains(slice_address(at)); at++)
+    for (uint32_t at = first; at < first + HUGE_PAGE_SLICES && region_contains(slice_address(at)); at++)
         purgeable += purgeable_bytes_in(at);
     return purgeable * 2 >= HUGE_PAGE_BYTES;
 }

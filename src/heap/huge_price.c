@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 
 #include "base/bits.h"
-#include "heap/window.h"
+#include "heap/region.h"
 
 /* Of small pages the lowest price counts, for whatever else happens makes them seem dearer: it rises slowly. */
 #define SAMPLES_MIN 4u

@@ -9,10 +9,10 @@
 #include "heap/span_cache.h"
 #include "os/os.h"
 
-/* The block is a span, or else a mapping: which may lie anywhere the system likes, in a hole of the window too. */
+/* The block is a span, or else a mapping: which may lie anywhere the system likes, in a hole of the region too. */
 static bool is_span(const void *p)
 {
-    return window_contains(p) && slice_at(slice_of(p))->kind == slice_large;
+    return region_contains(p) && slice_at(slice_of(p))->kind == slice_large;
 }
 
 /* The rest of the last huge page is its neighbour's to come: cleared in one go, for both. */
@@ -110,17 +110,17 @@ void *large_squeeze(size_t size, size_t alignment, bool *zero)
 {
     if (size < MAPPING_BYTES_MIN && alignment < MAPPING_BYTES_MIN) {
         void *block = span_block_take(size, alignment, true, zero);
-        return block != NULL ? block : mapping_take(size, alignment, zero); /* the window may be full */
+        return block != NULL ? block : mapping_take(size, alignment, zero); /* the region may be full */
     }
     void *block = mapping_take(size, alignment, zero);
-    if (block == NULL && large_may_lie_free(size) && alignment <= window_opened_bytes())
+    if (block == NULL && large_may_lie_free(size) && alignment <= region_opened_bytes())
         block = span_block_take(size, alignment, true, zero);
     return block;
 }
 
 bool large_may_lie_free(size_t size)
 {
-    return size < MAPPING_BYTES_MIN || size <= window_opened_bytes();
+    return size < MAPPING_BYTES_MIN || size <= region_opened_bytes();
 }
 
 size_t large_span_bytes(const void *p)
@@ -197,13 +197,13 @@ void *large_resize_squeezed(void *p, size_t size)
 
 static void count_spans(struct large_counts *counts)
 {
-    for (uint32_t at = window_slice_from(0); at != SLICE_END;) {
+    for (uint32_t at = region_slice_from(0); at != SLICE_END;) {
         size_t slices = span_passed(at);
         if (slice_at(at)->kind == slice_large) {
             counts->blocks++;
             counts->bytes += slices << SLICE_SHIFT;
         }
-        at = window_slice_from(at + (uint32_t)slices);
+        at = region_slice_from(at + (uint32_t)slices);
     }
 }
 

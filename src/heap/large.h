@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Blocks above the largest size class.  Up to MAPPING_BYTES_MIN they are spans of the window; from there on mappings
+ * Blocks above the largest size class.  Up to MAPPING_BYTES_MIN they are spans of the region; from there on mappings
  * of their own, which realloc grows by moving page tables instead of bytes.  But a program that takes such blocks and
  * frees them, in whatever sizes, has their pages again if they are spans, and pays for each page if they are mapped each
  * time: so up to SPAN_BYTES_MAX they are spans as well where what is freed may be kept (ample.h), until they grow.
@@ -33,7 +33,7 @@ void *large_take_grown(size_t size);
 void *large_take_kept(size_t size, size_t alignment);
 bool large_span_keep(void *p);
 
-/* Whether so much may lie in a row in the window, or come to: it is not opened for what has mappings of its own. */
+/* Whether so much may lie in a row in the region, or come to: it is not opened for what has mappings of its own. */
 bool large_may_lie_free(size_t size);
 
 /* Usable bytes of a block, or 0 if `p` is not the start of one: `p` lies outside all spans and superblocks.  A

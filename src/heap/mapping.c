@@ -9,7 +9,7 @@
 #include "heap/large.h"
 #include "heap/mapping_cache.h"
 #include "heap/mapping_table.h"
-#include "heap/window.h"
+#include "heap/region.h"
 #include "os/lock.h"
 #include "os/os.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which mappings are blocks: a hash table by address, for they lie outside the window, whose descriptors do not cover
+ * Which mappings are blocks: a hash table by address, for they lie outside the region, whose descriptors do not cover
  * them.  All under mapping_lock.
  */
 #ifndef SUTLER_HEAP_MAPPING_TABLE_H

@@ -230,7 +230,7 @@ static void add(struct batch *b, struct heap *h, struct superblock *s)
 /* The next superblock from *slice on, which goes past it; NULL if there is none, or the pass is to end. */
 static struct superblock *next_superblock(uint32_t *slice, enum purge_what what)
 {
-    while ((*slice = window_slice_from(*slice)) != SLICE_END && pass_goes_on(what)) {
+    while ((*slice = region_slice_from(*slice)) != SLICE_END && pass_goes_on(what)) {
         struct superblock *s = descriptor_of_slice((*slice)++);
         if (slice_kind(&s->slice) == slice_superblock)
             return s;

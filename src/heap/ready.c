@@ -48,7 +48,7 @@ void ready_own(uint32_t first, size_t slices)
 {
     struct reserve_piece rest;
     uint32_t page = (uint32_t)align_up(first, HUGE_PAGE_SLICES);
-    if (likely(reserve_is_served()) || first < window_huge_from())
+    if (likely(reserve_is_served()) || first < region_huge_from())
         return;
     if (unlikely(!huge_price_is_known()) && slice_at(first)->content != content_used)
         bring_small(slice_address(first), SLICE_BYTES);

@@ -124,7 +124,7 @@ void heap_recover(void)
     lock_take(&span_lock);
     span_recover(was_held);
     lock_release(&span_lock);
-    for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
+    for (uint32_t slice = region_slice_from(0); slice != SLICE_END; slice = region_slice_from(slice + 1)) {
         struct superblock *s = descriptor_of_slice(slice);
         bool was_pending = s->x_pending_next != 0;
         if (was_pending)

@@ -123,14 +123,15 @@ static uint32_t stretch_end(uint32_t first)
     uint32_t end = first;
     if (first == a->fresh_first)
         return a->fresh_end;
-    if (!window_contains(slice_address(first)) || arena_of(first) != a)
+    if (!region_contains(slice_address(first)) || arena_of(first) != a)
         return first;
     if (slice_at(first)->kind == slice_free)
         end += slice_at(first)->slices;
     return end == a->fresh_first ? a->fresh_end : end;
 }
 
-/* The same from the front on.  The next step of the window is opened early, else its first pages would always be missed. */
+/* The same from the front on.  The next step of the region is opened early, else its first pages would always be
+ * missed. */
 static uint32_t front_end(void)
 {
     struct arena *a = &arena[span_dense];
@@ -205,7 +206,7 @@ bool reserve_next(bool huge, struct reserve_piece *piece)
 {
     uint32_t slices = 0, first = SLICE_NONE;
     lock_take(&span_lock);
-    huge &= reserve.front >= window_huge_from();
+    huge &= reserve.front >= region_huge_from();
     if (reserve.ready < wanted()) {
         slices = piece_ahead(huge);
         first = reserve.cursor;

@@ -25,7 +25,7 @@
 
 #include "base/compiler.h"
 #include "heap/layout.h"
-#include "heap/window.h"
+#include "heap/region.h"
 
 /* What a slice is.  Where not drawn otherwise it is unknown in between, in the hands of one thread:
  *

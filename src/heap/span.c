@@ -39,7 +39,7 @@ static uint32_t take_anywhere(struct arena *a, size_t slices)
 static bool take(enum span_use use, size_t slices, size_t align_slices, uint32_t *first)
 {
     size_t slack = align_slices - 1;
-    if (slices + slack > WINDOW_SLICES_MAX)
+    if (slices + slack > REGION_SLICES_MAX)
         return false;
     lock_take(&span_lock);
     uint32_t at = take_anywhere(&arena[use], slices + slack);

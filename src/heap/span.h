@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Spans: runs of slices of the window, for superblocks and large blocks.  Every slice remembers whether it may hold
+ * Spans: runs of slices of the region, for superblocks and large blocks.  Every slice remembers whether it may hold
  * something else than zeros (enum content), so memory fresh from the system is not cleared twice.
  *
  * Free spans are kept in arenas (arena.h); what is made ready ahead of demand is the reserve (reserve.h).
@@ -18,7 +18,7 @@
 #include "heap/superblock.h"
 #include "os/lock.h"
 
-/* What a span is for; the two are kept in separate stretches of the window. */
+/* What a span is for; the two are kept in separate stretches of the region. */
 enum span_use { span_dense, span_large };
 
 /* Takes `slices` slices, the first at a multiple of `align_slices` (a power of two); *first is its number.  False

@@ -147,7 +147,7 @@ struct span_counts span_counts(void)
     size_t kept = min_size(span_cache_bytes(), copy.in_use_bytes);
     copy.in_use_bytes -= kept;
     copy.dirty_bytes += kept;
-    copy.opened_bytes = window_opened_bytes();
+    copy.opened_bytes = region_opened_bytes();
     copy.purged_bytes = span_purged_bytes();
     return copy;
 }

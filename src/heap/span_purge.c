@@ -207,7 +207,7 @@ static void walk_on(struct walk *w)
         w->strays = SLICE_NONE;
     else if (w->strays == SLICE_NONE)
         w->strays = w->at;
-    w->at = window_slice_from(w->at + (uint32_t)step_over(w->at));
+    w->at = region_slice_from(w->at + (uint32_t)step_over(w->at));
 }
 
 /* In a span again: back to where the walk strayed, if that is in it. */
@@ -267,7 +267,7 @@ size_t span_purge(enum purge_what what, size_t keep_bytes, bool *changed)
     span_cache_purge(what == purge_force, changed);
     size_t dirty = span_counts().dirty_bytes;
     size_t most = keep_bytes > 0 ? dirty - min_size(dirty, keep_bytes) : SIZE_MAX;
-    struct walk w = {.what = what, .at = window_slice_from(0), .end = window_end(), .strays = SLICE_NONE};
+    struct walk w = {.what = what, .at = region_slice_from(0), .end = region_end(), .strays = SLICE_NONE};
     size_t purged = purge_spans(&w, most);
     *changed |= w.changed || (what == purge_force && span_counts().dirty_bytes > 0);
     if (reserve_counts().wasted_bytes != reserve.wasted_bytes) {

@@ -59,7 +59,8 @@ static size_t orphans_from(uint32_t first)
 {
     const struct arena *a = arena_of(first);
     size_t slices = 0;
-    for (uint32_t at = first; window_slice_from(at) == at && arena_of(at) == a && is_orphan(at) && !is_fresh(a, at); at++)
+    for (uint32_t at = first;
+         region_slice_from(at) == at && arena_of(at) == a && is_orphan(at) && !is_fresh(a, at); at++)
         slices++;
     return slices;
 }
@@ -82,7 +83,7 @@ void span_recover(bool anew)
     span_forget_away();
     span_count.in_use_bytes = span_count.dirty_bytes = 0;
     size_t slices;
-    for (uint32_t at = window_slice_from(0); at != SLICE_END; at = window_slice_from(at + (uint32_t)slices)) {
+    for (uint32_t at = region_slice_from(0); at != SLICE_END; at = region_slice_from(at + (uint32_t)slices)) {
         struct slice *s = slice_at(at);
         struct arena *a = arena_of(at);
         if ((slices = slices_in_use(s)) != 0) {

@@ -11,7 +11,7 @@
 
 static bool is_free(uint32_t slice)
 {
-    return window_contains(slice_address(slice)) && slice_at(slice)->kind == slice_free;
+    return region_contains(slice_address(slice)) && slice_at(slice)->kind == slice_free;
 }
 
 /* The slices that follow the free span are free, too, but of the other arena: now of the same. */
@@ -35,7 +35,7 @@ static void consolidate(void)
         if (have > 0)
             arena_insert_merged(first, have);
     }
-    for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
+    for (uint32_t slice = region_slice_from(0); slice != SLICE_END; slice = region_slice_from(slice + 1)) {
         if (slice_at(slice)->kind != slice_free)
             continue;
         uint32_t next;
@@ -73,11 +73,11 @@ static uint32_t find(size_t slices, size_t align_slices)
     return best;
 }
 
-/* First slice of what is free at the end of the window. */
+/* First slice of what is free at the end of the region. */
 static uint32_t free_end(void)
 {
-    uint32_t end = window_end();
-    if (end == 0 || !window_contains(slice_address(end - 1)))
+    uint32_t end = region_end();
+    if (end == 0 || !region_contains(slice_address(end - 1)))
         return end;
     const struct slice *last = slice_at(end - 1);
     return last->kind == slice_free ? end - 1 : last->kind == slice_free_end ? last->first : end;
@@ -87,9 +87,9 @@ static uint32_t free_end(void)
 static bool open_missing(size_t slices, size_t align_slices)
 {
     size_t count;
-    uint32_t run = free_end(), end = window_end(), first;
+    uint32_t run = free_end(), end = region_end(), first;
     size_t missing = aligned_from(run, align_slices) + slices - end;
-    if (!window_open(missing, false, &first, &count))
+    if (!region_open(missing, false, &first, &count))
         return false;
     span_count.opened_bytes += count << SLICE_SHIFT;
     bool goes_on = run < end && first == end;
@@ -109,7 +109,7 @@ static void cut(uint32_t first, uint32_t at, size_t slices)
 bool span_squeeze(size_t slices, size_t align_slices, uint32_t *first)
 {
     const int tries = 3; /* what is opened may lie elsewhere than hoped */
-    if (slices + align_slices > WINDOW_SLICES_MAX)
+    if (slices + align_slices > REGION_SLICES_MAX)
         return false;
     span_cache_purge(true, &(bool){false});
     lock_take(&span_lock);
@@ -131,7 +131,7 @@ bool span_extend_squeezed(uint32_t end, size_t more)
     lock_take(&span_lock);
     consolidate();
     size_t have = is_free(end) ? slice_at(end)->slices : 0;
-    if (have < more && end + have == window_end() && open_missing(more, 1))
+    if (have < more && end + have == region_end() && open_missing(more, 1))
         have = is_free(end) ? slice_at(end)->slices : 0;
     if (have >= more)
         cut(end, end, more);

@@ -164,11 +164,11 @@ static inline struct superblock *descriptor_head(struct superblock *s)
     return (struct superblock *)slice_head(&s->slice);
 }
 
-/* The superblock this address lies in, or NULL: a quick look, which does not find those beyond a gap of the window, nor
+/* The superblock this address lies in, or NULL: a quick look, which does not find those beyond a gap of the region, nor
  * any in the lock modes. */
 static inline struct superblock *superblock_at(const void *p)
 {
-    if ((uintptr_t)p - hot.window_base >= hot.window_bytes)
+    if ((uintptr_t)p - hot.region_base >= hot.region_bytes)
         return NULL;
     struct superblock *s = descriptor_head(descriptor_of(p));
     return s->slice.kind == slice_superblock ? s : NULL;

@@ -25,7 +25,7 @@ void snapshot_classes(struct snapshot_class *classes)
         classes[c] = (struct snapshot_class){0};
     if (hot.descriptors == NULL)
         return;
-    for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
+    for (uint32_t slice = region_slice_from(0); slice != SLICE_END; slice = region_slice_from(slice + 1)) {
         const struct superblock *s = descriptor_of_slice(slice);
         if (s->slice.kind != slice_superblock)
             continue;
@@ -41,7 +41,7 @@ void snapshot_take(struct sutler_stats *stats)
     *stats = (struct sutler_stats){.size = sizeof *stats};
     if (hot.descriptors == NULL)
         return;
-    for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
+    for (uint32_t slice = region_slice_from(0); slice != SLICE_END; slice = region_slice_from(slice + 1)) {
         const struct superblock *s = descriptor_of_slice(slice);
         if (s->slice.kind == slice_superblock) {
             add_superblock(stats, s);

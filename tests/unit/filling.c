@@ -5,7 +5,7 @@
 #include "heap/filling.h"
 
 #include "heap/large.h"
-#include "heap/window.h"
+#include "heap/region.h"
 #include "options/options.h"
 #include "os/os.h"
 #include "unit.h"
@@ -47,7 +47,7 @@ static char *take_fresh(size_t size)
 
 static void give(char *block)
 {
-    EXPECT(window_contains(block) ? large_span_give(block) : mapping_give(block));
+    EXPECT(region_contains(block) ? large_span_give(block) : mapping_give(block));
 }
 
 static void fill(char *block, size_t bytes)

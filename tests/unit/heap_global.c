@@ -41,7 +41,7 @@ static struct superblock *with_live(unsigned c, unsigned live, void **block, uns
 static size_t superblocks_of(const struct heap *h, unsigned c)
 {
     size_t n = 0;
-    for (uint32_t slice = 0; window_contains(slice_address(slice)); slice++) {
+    for (uint32_t slice = 0; region_contains(slice_address(slice)); slice++) {
         const struct superblock *s = descriptor_of_slice(slice);
         n += s->slice.kind == slice_superblock && s->class == c && superblock_owner(s) == h;
     }

@@ -40,7 +40,7 @@ static struct holes holes_of(size_t bytes)
 {
     struct holes holes = {0};
     unsigned c = size_class_of(bytes);
-    for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
+    for (uint32_t slice = region_slice_from(0); slice != SLICE_END; slice = region_slice_from(slice + 1)) {
         const struct superblock *s = descriptor_of_slice(slice);
         if (s->slice.kind != slice_superblock || s->class != c || !s->has_holes)
             continue;
@@ -141,7 +141,7 @@ int main(void)
     unit_watchdog(120);
     for (unsigned i = 0; i < BLOCKS; i++)
         fill(block, i);
-    EXPECT(window_huge_from() < SLICE_END);
+    EXPECT(region_huge_from() < SLICE_END);
     for (unsigned i = 0; i < 2 * alone_blocks(); i++)
         EXPECT(try_fill(alone, i, ALONE));
     for (unsigned i = alone_blocks() + 1; i < 2 * alone_blocks(); i++)

@@ -21,7 +21,7 @@ void __real_os_split_huge(void *page);
 void __wrap_os_split_huge(void *page);
 void __wrap_os_split_huge(void *page)
 {
-    splits += window_contains(page);
+    splits += region_contains(page);
     __real_os_split_huge(page);
 }
 
@@ -38,10 +38,10 @@ size_t __wrap_os_resident_peak_bytes(void)
 static void a_small_process_gets_none(void)
 {
     static void *large[16];
-    while (window_opened_bytes() < 24ul << 20)
+    while (region_opened_bytes() < 24ul << 20)
         for (unsigned i = 0; i < ARRAY_LEN(large); i++)
             EXPECT((large[i] = malloc(8192)) != NULL);
-    EXPECT_EQ(window_huge_from(), SLICE_END);
+    EXPECT_EQ(region_huge_from(), SLICE_END);
     resident = 8ul << 20;
 }
 
@@ -86,11 +86,11 @@ int main(void)
 {
     unit_print_mode();
     unit_watchdog(120);
-    if (!window_fits_huge_pages())
+    if (!region_fits_huge_pages())
         SKIP("huge pages of %zu bytes are not asked for", os_huge_page_bytes());
     a_small_process_gets_none();
     fill_from(0);
-    EXPECT(window_huge_from() < SLICE_END);
+    EXPECT(region_huge_from() < SLICE_END);
     purge(purge_idle);
     splits = 0;
 

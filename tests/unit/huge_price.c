@@ -4,7 +4,7 @@
  */
 #include "heap/huge_price.h"
 
-#include "heap/window.h"
+#include "heap/region.h"
 #include "unit.h"
 
 #define MS 1000000ull

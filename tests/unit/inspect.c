@@ -119,7 +119,7 @@ void expect_superblock_sound(const struct superblock *s)
 
 static struct superblock *next_superblock(uint32_t *slice)
 {
-    while ((*slice = window_slice_from(*slice)) != SLICE_END) {
+    while ((*slice = region_slice_from(*slice)) != SLICE_END) {
         struct superblock *s = descriptor_of_slice(*slice);
         if (s->slice.kind == slice_superblock) {
             *slice += slices_of(s);

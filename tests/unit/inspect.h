@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The heap's invariants, checked from outside.  What heap.h promises in prose is asked of every superblock of the
- * window by a walk of its own, which shares no code with the walks of the library.  Quiescent only: no thread may be
+ * region by a walk of its own, which shares no code with the walks of the library.  Quiescent only: no thread may be
  * inside the allocator.
  */
 #ifndef TESTS_UNIT_INSPECT_H

@@ -70,26 +70,26 @@ static char *stamped(char *p, size_t bytes)
 static void longer_spans_where_memory_is_ample(void)
 {
     char *p = stamped(malloc(MAPPING_BYTES_MIN), MAPPING_BYTES_MIN);
-    EXPECT(!window_contains(p));
+    EXPECT(!region_contains(p));
     free(p);
-    EXPECT(window_contains(p = stamped(malloc(MAPPING_BYTES_MIN - 1), MAPPING_BYTES_MIN - 1)));
+    EXPECT(region_contains(p = stamped(malloc(MAPPING_BYTES_MIN - 1), MAPPING_BYTES_MIN - 1)));
     free(p);
     atomic_store(&unmap_is_async, true);
     ample_allow(300 * MIB, os_now_ns() + 600000000000ull);
-    EXPECT(window_contains(p = stamped(malloc(SPAN_BYTES_MAX), SPAN_BYTES_MAX)));
+    EXPECT(region_contains(p = stamped(malloc(SPAN_BYTES_MAX), SPAN_BYTES_MAX)));
     char *other = stamped(malloc(SPAN_BYTES_MAX + 1), SPAN_BYTES_MAX + 1);
-    EXPECT(!window_contains(other));
+    EXPECT(!region_contains(other));
     free(other);
-    EXPECT(!window_contains(other = aligned_alloc(MAPPING_BYTES_MIN, 20 * MIB)));
+    EXPECT(!region_contains(other = aligned_alloc(MAPPING_BYTES_MIN, 20 * MIB)));
     free(other);
     free(p);
     size_t dirty = span_dirty_bytes();
-    EXPECT(window_contains(p = stamped(malloc(SPAN_BYTES_MAX), SPAN_BYTES_MAX)));
+    EXPECT(region_contains(p = stamped(malloc(SPAN_BYTES_MAX), SPAN_BYTES_MAX)));
     EXPECT(span_dirty_bytes() + SPAN_BYTES_MAX / 2 <= dirty); /* in pages that are had again */
     ample_allow(span_dirty_bytes() + large_counts().cached_bytes + 20 * MIB, os_now_ns() + 600000000000ull);
-    EXPECT(window_contains(other = malloc(20 * MIB)));
+    EXPECT(region_contains(other = malloc(20 * MIB)));
     free(other);
-    EXPECT(!window_contains(other = malloc(60 * MIB))); /* freed, it could not be kept */
+    EXPECT(!region_contains(other = malloc(60 * MIB))); /* freed, it could not be kept */
     free(other);
     free(p);
 }
@@ -99,9 +99,9 @@ static void what_grows_is_a_mapping(void)
 {
     ample_allow(1000 * MIB, os_now_ns() + 600000000000ull);
     char *p = stamped(malloc(10 * MIB), 10 * MIB), *after = malloc(10 * MIB);
-    EXPECT(window_contains(p) && window_contains(after));
+    EXPECT(region_contains(p) && region_contains(after));
     for (size_t size = 30 * MIB; size <= 120 * MIB; size += 30 * MIB) {
-        EXPECT((p = realloc(p, size)) != NULL && !window_contains(p));
+        EXPECT((p = realloc(p, size)) != NULL && !region_contains(p));
         EXPECT(p[0] == 7 && p[10 * MIB - 1] == 8);
     }
     EXPECT((p = realloc(p, 5 * MIB)) != NULL && p[0] == 7);

@@ -14,7 +14,7 @@
 #include "heap/large.h"
 #include "heap/pass.h"
 #include "heap/purge.h"
-#include "heap/window.h"
+#include "heap/region.h"
 #include "os/os.h"
 #include "unit.h"
 
@@ -69,7 +69,7 @@ static void take(struct entry *e, struct rng *rng)
     e->bytes = mapping_bytes(e->address, true);
     EXPECT(e->bytes >= size && e->bytes <= align_up(size, os_page_bytes) * 5 / 4);
     EXPECT_EQ((uintptr_t)e->address % max_size(alignment, os_page_bytes), 0);
-    EXPECT(!window_contains(e->address));
+    EXPECT(!region_contains(e->address));
     for (size_t i = 0; zero && i < e->bytes; i += 8)
         EXPECT_EQ(*(uint64_t *)(e->address + i), 0);
     reused += !zero;

@@ -26,7 +26,7 @@
 
 /* ---- a thread that is stopped half-way ---- */
 
-enum stop_at { nowhere, at_descriptors, at_window, at_new_table, at_purge };
+enum stop_at { nowhere, at_descriptors, at_region, at_new_table, at_purge };
 
 static _Atomic enum stop_at stop_at;
 static sem_t stopped, go_on;
@@ -45,8 +45,8 @@ int __wrap_os_map_at(void *address, size_t size);
 int __wrap_os_map_at(void *address, size_t size)
 {
     int result = __real_os_map_at(address, size);
-    bool descriptors = (uintptr_t)address < hot.window_base;
-    if (result == 0 && stop_at == (descriptors ? at_descriptors : at_window))
+    bool descriptors = (uintptr_t)address < hot.region_base;
+    if (result == 0 && stop_at == (descriptors ? at_descriptors : at_region))
         meet();
     return result;
 }
@@ -132,19 +132,19 @@ static void give_held(size_t from, size_t step)
     }
 }
 
-/* Everything the parent had goes and comes back, twice; the window does not grow meanwhile by more than `growth`. */
+/* Everything the parent had goes and comes back, twice; the region does not grow meanwhile by more than `growth`. */
 static void use_heap(size_t growth)
 {
     give_held(0, 3);
     give_held(0, 1);
-    size_t opened = window_opened_bytes();
+    size_t opened = region_opened_bytes();
     for (int round = 0; round < 2; round++) {
         take_held();
         give_held(1, 2);
         give_held(0, 1);
     }
-    EXPECT_MSG(window_opened_bytes() - opened <= growth, "%zu MiB of memory were lost",
-               (window_opened_bytes() - opened) >> 20);
+    EXPECT_MSG(region_opened_bytes() - opened <= growth, "%zu MiB of memory were lost",
+               (region_opened_bytes() - opened) >> 20);
     expect_heaps_sound();
 }
 
@@ -182,7 +182,7 @@ static void expect_nothing_in_hands(void)
 {
     free(malloc((size_t)3 << 20)); /* a slow path: the child is whole after it */
     size_t slices;
-    for (uint32_t at = window_slice_from(0); at != SLICE_END; at = window_slice_from(at + (uint32_t)slices)) {
+    for (uint32_t at = region_slice_from(0); at != SLICE_END; at = region_slice_from(at + (uint32_t)slices)) {
         const struct slice *s = slice_at(at);
         const struct arena *a = arena_of(at);
         slices = 1;
@@ -324,7 +324,7 @@ static void check_untold(void)
 /* A thread consumed ARMED and marked the superblock as pending, but had not put it on the stack yet. */
 static void posts_are_repeated(void)
 {
-    for (uint32_t slice = 0; untold == NULL && window_contains(slice_address(slice)); slice++) {
+    for (uint32_t slice = 0; untold == NULL && region_contains(slice_address(slice)); slice++) {
         struct superblock *s = descriptor_of_slice(slice);
         if (s->slice.kind == slice_superblock && superblock_owner(s) != NULL && s->group == group_nearly_full &&
             s->x_remote == REMOTE_ARMED && s->x_pending_next == 0)
@@ -332,7 +332,7 @@ static void posts_are_repeated(void)
     }
     EXPECT(untold != NULL);
     size_t i = 0;
-    while (i < HELD && (!window_contains(held[i]) || descriptor_of(held[i]) != untold))
+    while (i < HELD && (!region_contains(held[i]) || descriptor_of(held[i]) != untold))
         i++;
     EXPECT(i < HELD);
     EXPECT_EQ(remote_push(untold, held[i]), remote_pushed_armed);
@@ -386,7 +386,8 @@ static void check_hands(void)
 static void hands_full(void)
 {
     unsigned count = 0;
-    for (uint32_t slice = window_slice_from(0); slice != SLICE_END && count < 20; slice = window_slice_from(slice + 1)) {
+    for (uint32_t slice = region_slice_from(0); slice != SLICE_END && count < 20;
+         slice = region_slice_from(slice + 1)) {
         struct superblock *s = descriptor_of_slice(slice);
         struct heap *h = s->slice.kind == slice_superblock ? superblock_owner(s) : NULL;
         if (h != NULL && !heap_is_global(h) && h->active[s->class] != s && s->group != group_none) {
@@ -416,7 +417,7 @@ static void *trim(void *unused)
 
 /* ---- a thread really stopped ---- */
 
-static void *grow_window(void *unused)
+static void *grow_region(void *unused)
 {
     (void)unused;
     EXPECT(slow_enter());
@@ -436,16 +437,16 @@ static void *grow_window(void *unused)
 static void check_growth(void)
 {
     check_spans();
-    /* And the window can still grow, as far as there is memory. */
-    size_t opened = window_opened_bytes();
+    /* And the region can still grow, as far as there is memory. */
+    size_t opened = region_opened_bytes();
     static uint32_t first[400];
     for (size_t i = 0; i < ARRAY_LEN(first); i++) {
-        EXPECT_MSG(span_take(span_dense, 16, 1, &first[i]), "the child's window cannot grow");
+        EXPECT_MSG(span_take(span_dense, 16, 1, &first[i]), "the child's region cannot grow");
         *(char *)slice_address(first[i]) = 1;
     }
-    EXPECT(window_opened_bytes() >= opened);
+    EXPECT(region_opened_bytes() >= opened);
     for (size_t i = 0; i < ARRAY_LEN(first); i++)
-        EXPECT(window_contains(slice_address(first[i])));
+        EXPECT(region_contains(slice_address(first[i])));
 }
 
 #define MAPPINGS 1200
@@ -518,8 +519,8 @@ int main(void)
     children_with_threads();
     hands_are_emptied();
     with_stopped_thread(at_purge, trim, check_hands, "pages are being given back");
-    with_stopped_thread(at_window, grow_window, check_growth, "the window is being opened");
-    with_stopped_thread(at_descriptors, grow_window, check_growth, "descriptors are being mapped");
+    with_stopped_thread(at_region, grow_region, check_growth, "the region is being opened");
+    with_stopped_thread(at_descriptors, grow_region, check_growth, "descriptors are being mapped");
     with_stopped_thread(at_new_table, fill_table, check_table, "the table of mappings is being replaced");
     posts_are_repeated();
     use_heap((size_t)64 << 20);

@@ -19,7 +19,7 @@
 #define THREADS_MAX 64
 #define HELD_MAX    300
 #define SHARED      256
-#define TABLE_BYTES ((size_t)1 << 32) /* of address space: covers 64 GiB of window */
+#define TABLE_BYTES ((size_t)1 << 32) /* of address space: covers 64 GiB of region */
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -33,8 +33,8 @@ static _Atomic uint64_t operations, signals, signal_safe_blocks;
 
 static _Atomic unsigned char *flag_of(const void *block)
 {
-    size_t i = ((uintptr_t)block - hot.window_base) / 16;
-    EXPECT_MSG(window_contains(block) && i < TABLE_BYTES, "%p is not from the window", block);
+    size_t i = ((uintptr_t)block - hot.region_base) / 16;
+    EXPECT_MSG(region_contains(block) && i < TABLE_BYTES, "%p is not from the region", block);
     return &out[i];
 }
 
@@ -149,7 +149,7 @@ static void *work(void *argument)
 
 static size_t blocks_out(void)
 {
-    size_t n = 0, bytes = window_opened_bytes() / 16;
+    size_t n = 0, bytes = region_opened_bytes() / 16;
     for (size_t i = 0; i < bytes; i++)
         n += out[i] != 0;
     return n;

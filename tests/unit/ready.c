@@ -13,7 +13,7 @@
 
 #define GROW_SLICES (64u << 20 >> SLICE_SHIFT)
 
-/* Huge pages asked for and not touched since, by number from the window's start; and what was told to be small. */
+/* Huge pages asked for and not touched since, by number from the region's start; and what was told to be small. */
 static bool asked[1024];
 static unsigned asked_total, pending, unasked;
 static uint32_t taken[6 * GROW_SLICES];
@@ -57,7 +57,7 @@ void __real_os_touch(void *page);
 void __wrap_os_touch(void *page);
 void __wrap_os_touch(void *page)
 {
-    if (window_contains(page) && asked[page_of(page)])
+    if (region_contains(page) && asked[page_of(page)])
         pending = 0;
     __real_os_touch(page);
 }
@@ -114,9 +114,9 @@ int main(void)
 {
     unit_print_mode();
     unit_watchdog(60);
-    if (!window_fits_huge_pages())
+    if (!region_fits_huge_pages())
         SKIP("huge pages of %zu bytes are not asked for", os_huge_page_bytes());
-    grow(1); /* the window is large enough */
+    grow(1); /* the region is large enough */
     atomic_store(&manager_is_missing, false);
     EXPECT_EQ(grow(1), 0); /* the manager has them ready, or they are small */
     EXPECT_EQ(grow(7), 0);

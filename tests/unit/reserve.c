@@ -241,7 +241,7 @@ static void large_blocks_are_not_provided_for(void)
 {
     struct arena *dense = &arena[span_dense], *large = &arena[span_large];
     uint32_t first;
-    for (size_t opened = window_opened_bytes(); window_opened_bytes() == opened;)
+    for (size_t opened = region_opened_bytes(); region_opened_bytes() == opened;)
         take_one();
     size_t slices = large->fresh_end - large->fresh_first + 64u;
     EXPECT(span_take(span_large, slices, 1, &first));
@@ -260,7 +260,7 @@ static void large_blocks_are_not_provided_for(void)
         }
 }
 
-/* Where the window goes on elsewhere, for large blocks have the slices behind it, so does the reserve. */
+/* Where the region goes on elsewhere, for large blocks have the slices behind it, so does the reserve. */
 static void goes_on_in_the_next_stretch(void)
 {
     const size_t few = 8;

@@ -18,7 +18,7 @@
 
 static bool is_signal_safe(const void *p)
 {
-    return window_contains(p) && slice_at(slice_of(p))->kind == slice_signal_safe;
+    return region_contains(p) && slice_at(slice_of(p))->kind == slice_signal_safe;
 }
 
 /* From here to leave() this thread is "inside a slow path", and everything there is to hold is held. */

@@ -17,7 +17,7 @@
 #include "os/os.h"
 #include "unit.h"
 
-#define SLICES_MAX 65536u /* 4 GiB of window: far more than these tests open */
+#define SLICES_MAX 65536u /* 4 GiB of region: far more than these tests open */
 #define HELD_MAX   256
 #define OPEN_MAX   1200u /* slices in use at most: freed together, they exceed what the cache of large blocks may keep \
                           */
@@ -55,7 +55,7 @@ static void mark_taken(uint32_t first, size_t slices)
     EXPECT(first + slices <= SLICES_MAX);
     for (size_t i = 0; i < slices; i++) {
         EXPECT_MSG(!taken[first + i], "slice %zu handed out twice", first + i);
-        EXPECT(window_contains(slice_address((uint32_t)(first + i))));
+        EXPECT(region_contains(slice_address((uint32_t)(first + i))));
         taken[first + i] = 1;
         set_dirty(first + i, false);
     }

@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#include "heap/window.h"
+#include "heap/region.h"
 #include "inspect.h"
 #include "os/os.h"
 #include "unit.h"
@@ -46,7 +46,7 @@ static char *block_on_used_slices(void)
     bool changed;
     purge(purge_force, NULL);
     char *large = malloc(DIRTY_BYTES);
-    EXPECT(large != NULL && window_contains(large));
+    EXPECT(large != NULL && region_contains(large));
     memset(large, 0xa5, DIRTY_BYTES);
     free(large);
     purge(purge_decay, &changed); /* marks the span; that is not the superblock's mark */

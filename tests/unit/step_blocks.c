@@ -22,8 +22,8 @@ static size_t superblocks_when_set;
 
 static _Atomic unsigned char *flag_of(const void *block)
 {
-    size_t at = ((uintptr_t)block - hot.window_base) / 16;
-    EXPECT_MSG(window_contains(block) && at < TABLE_BYTES, "%p is not from the window", block);
+    size_t at = ((uintptr_t)block - hot.region_base) / 16;
+    EXPECT_MSG(region_contains(block) && at < TABLE_BYTES, "%p is not from the region", block);
     return &out[at];
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The window grows past other people's mappings.  Something is mapped exactly where the next step wants to open; the
+ * The region grows past other people's mappings.  Something is mapped exactly where the next step wants to open; the
  * step must go elsewhere, leave the stranger's bytes alone, never hand them out, and keep looking addresses up rightly
  * on both sides of the hole.  The same where the stranger lies among the descriptors of slices to come.
  */
-#include "heap/window.h"
+#include "heap/region.h"
 
 #include <malloc.h>
 
@@ -34,13 +34,13 @@ void *__wrap_os_map(size_t size)
     return mapped == MAP_FAILED ? NULL : mapped;
 }
 
-/* First address above the window: window_contains is true below it. */
-static uintptr_t window_top(void)
+/* First address above the region: region_contains is true below it. */
+static uintptr_t region_top(void)
 {
-    uintptr_t low = hot.window_base, high = low + ((uintptr_t)1 << 42);
+    uintptr_t low = hot.region_base, high = low + ((uintptr_t)1 << 42);
     while (low + 1 < high) {
         uintptr_t middle = low + (high - low) / 2;
-        if (window_contains((void *)middle))
+        if (region_contains((void *)middle))
             low = middle;
         else
             high = middle;
@@ -64,14 +64,14 @@ static char *put_obstacle(uintptr_t address)
     return at;
 }
 
-/* Takes spans until the window has grown; they are written to, and given back at the end. */
+/* Takes spans until the region has grown; they are written to, and given back at the end. */
 static void grow(size_t slices)
 {
     enum { most = 4096 };
     static uint32_t first[most];
     unsigned n = 0;
-    uintptr_t top = window_top();
-    while (window_top() == top) {
+    uintptr_t top = region_top();
+    while (region_top() == top) {
         EXPECT(n < most);
         EXPECT(span_take(span_dense, slices, 1, &first[n]));
         char *start = slice_address(first[n]), *end = start + (slices << SLICE_SHIFT);
@@ -80,7 +80,7 @@ static void grow(size_t slices)
                        "a span lies over a stranger's mapping");
         for (char *page = start; page < end; page += os_page_bytes)
             *page = 1; /* mapped, all of it */
-        EXPECT(window_contains(start) && window_contains(end - 1));
+        EXPECT(region_contains(start) && region_contains(end - 1));
         n++;
     }
     while (n > 0)
@@ -89,15 +89,15 @@ static void grow(size_t slices)
 
 static void growth_goes_around_obstacles(struct rng *rng)
 {
-    EXPECT_EQ(window_top() - hot.window_base, window_opened_bytes()); /* no hole yet */
-    size_t opened = window_opened_bytes();
+    EXPECT_EQ(region_top() - hot.region_base, region_opened_bytes()); /* no hole yet */
+    size_t opened = region_opened_bytes();
     for (int k = 0; k < OBSTACLES; k++) {
         /* At the very start of the next step, or some pages into it. */
-        obstacle[k] = put_obstacle(window_top() + os_page_bytes * (k % 2 == 0 ? 0 : rng_below(rng, 4)));
+        obstacle[k] = put_obstacle(region_top() + os_page_bytes * (k % 2 == 0 ? 0 : rng_below(rng, 4)));
         grow(8 + rng_below(rng, 40));
-        EXPECT(window_opened_bytes() > opened);
-        opened = window_opened_bytes();
-        EXPECT(window_top() - hot.window_base > opened); /* holes are not counted as opened */
+        EXPECT(region_opened_bytes() > opened);
+        opened = region_opened_bytes();
+        EXPECT(region_top() - hot.region_base > opened); /* holes are not counted as opened */
     }
     for (int k = 0; k < OBSTACLES; k++)
         expect_stranger_untouched(obstacle[k]);
@@ -107,7 +107,7 @@ static void growth_goes_around_obstacles(struct rng *rng)
 static void holes_hold_no_blocks(void)
 {
     for (int k = 0; k < OBSTACLES; k++) {
-        EXPECT(window_contains(obstacle[k]));
+        EXPECT(region_contains(obstacle[k]));
         EXPECT_EQ(block_find(obstacle[k]).kind, block_invalid);
         EXPECT_EQ(slice_at(slice_of(obstacle[k]))->kind, slice_unknown);
     }
@@ -139,7 +139,7 @@ static void expect_gap(uintptr_t first, size_t slices)
 {
     for (size_t i = 0; i < slices; i += slices / 16) {
         char *inside = (char *)first + (i << SLICE_SHIFT);
-        EXPECT(!window_contains(inside));
+        EXPECT(!region_contains(inside));
         EXPECT_EQ(block_find(inside).kind, block_invalid);
     }
 }
@@ -148,11 +148,12 @@ static void expect_gap(uintptr_t first, size_t slices)
 static void strangers_among_the_descriptors(void)
 {
     enum { unit_slices = SLICE_BYTES >> DESCRIPTOR_SHIFT };
-    size_t top = align_up((window_top() - hot.window_base) >> SLICE_SHIFT, unit_slices) + unit_slices; /* one is ahead */
+    /* one is ahead */
+    size_t top = align_up((region_top() - hot.region_base) >> SLICE_SHIFT, unit_slices) + unit_slices;
     char *stranger = put_obstacle((uintptr_t)hot.descriptors + (top << DESCRIPTOR_SHIFT));
     put_obstacle((uintptr_t)hot.descriptors + ((top + unit_slices) << DESCRIPTOR_SHIFT)); /* two in a row */
     put_obstacle((uintptr_t)hot.descriptors + ((top + 4 * unit_slices) << DESCRIPTOR_SHIFT));    /* and one apart */
-    uintptr_t gap = hot.window_base + (top << SLICE_SHIFT), apart = gap + ((uintptr_t)4 * unit_slices << SLICE_SHIFT);
+    uintptr_t gap = hot.region_base + (top << SLICE_SHIFT), apart = gap + ((uintptr_t)4 * unit_slices << SLICE_SHIFT);
     static uint32_t first[1000];
     size_t n = 0;
     bool above = false;
@@ -162,7 +163,7 @@ static void strangers_among_the_descriptors(void)
         char *start = slice_address(first[n]), *end = start + (40ul << SLICE_SHIFT);
         EXPECT((uintptr_t)end <= gap || (uintptr_t)start >= gap + (2ul * unit_slices << SLICE_SHIFT));
         EXPECT((uintptr_t)end <= apart || (uintptr_t)start >= apart + ((uintptr_t)unit_slices << SLICE_SHIFT));
-        EXPECT(window_contains(start) && window_contains(end - 1));
+        EXPECT(region_contains(start) && region_contains(end - 1));
         *start = end[-1] = 1;
         above = above || (uintptr_t)start > apart;
     }
@@ -173,14 +174,14 @@ static void strangers_among_the_descriptors(void)
         span_give(first[--n], 40);
 }
 
-/* The system may put a mapping of its own where the window left a hole. */
+/* The system may put a mapping of its own where the region left a hole. */
 static void a_mapping_in_a_hole(void)
 {
     EXPECT_EQ(munmap(obstacle[3], OBSTACLE_BYTES), 0);
     map_there = obstacle[3];
     bool zero;
     char *p = mapping_take(OBSTACLE_BYTES, 16, &zero);
-    EXPECT(p == obstacle[3] && window_contains(p));
+    EXPECT(p == obstacle[3] && region_contains(p));
     EXPECT_EQ(block_find(p).kind, block_mapping);
     EXPECT_EQ(malloc_usable_size(p), OBSTACLE_BYTES);
     memset(p, 5, OBSTACLE_BYTES);
@@ -204,9 +205,9 @@ static void descriptors_are_there(void)
 {
     uint32_t first, last;
     EXPECT(span_take(span_dense, 3000, 1, &first));
-    for (size_t opened = window_opened_bytes(); window_opened_bytes() == opened;)
+    for (size_t opened = region_opened_bytes(); region_opened_bytes() == opened;)
         EXPECT(span_take(span_dense, 1, 1, &last)); /* in the end from a step of which no more is used yet */
-    for (uint32_t slice = window_slice_from(0); slice != SLICE_END; slice = window_slice_from(slice + 1)) {
+    for (uint32_t slice = region_slice_from(0); slice != SLICE_END; slice = region_slice_from(slice + 1)) {
         unsigned char there = 0;
         void *page = (void *)align_down((uintptr_t)descriptor_of_slice(slice), os_page_bytes);
         EXPECT(os_find_resident(page, os_page_bytes, &there) && there != 0);

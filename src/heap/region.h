@@ -1,71 +1,71 @@
 /* SPDX-License-Identifier: MIT
  *
- * The window: the stretch of address space all superblocks and large blocks live in, cut into slices of 64 KiB, each
+ * The region: the stretch of address space all superblocks and large blocks live in, cut into slices of 64 KiB, each
  * with a descriptor of two cache lines in an array of its own.  Address to descriptor is a subtraction, a compare and
- * a shift: the window is the page map.
+ * a shift: the region is the page map.
  *
- * Nothing is reserved.  The window starts at a random address in the middle of the address space, where the kernel
+ * Nothing is reserved.  The region starts at a random address in the middle of the address space, where the kernel
  * puts nothing of its own accord, and is opened from the bottom in steps that grow with the heap, each mapped with
  * MAP_FIXED_NOREPLACE; a step that finds somebody else's mapping in its way, or in the way of its descriptors, skips
  * past it.  So address space limits, strict overcommit and mlockall cost what the heap costs.
  * (docs/decisions/0001-one-window.md)
  *
- * Slices once opened are never unmapped and descriptors are type-stable: any address in the window may be looked up
+ * Slices once opened are never unmapped and descriptors are type-stable: any address in the region may be looked up
  * at any time, without a lock.
  */
-#ifndef SUTLER_HEAP_WINDOW_H
-#define SUTLER_HEAP_WINDOW_H
+#ifndef SUTLER_HEAP_REGION_H
+#define SUTLER_HEAP_REGION_H
 
 #include "base/bits.h"
 #include "heap/layout.h"
 #include "rcs/hot.h"
 
-#define WINDOW_SLICES_MAX (1ul << 27) /* 8 TiB */
+#define REGION_SLICES_MAX (1ul << 27) /* 8 TiB */
 #define HUGE_PAGE_BYTES (2ul << 20)
 #define HUGE_PAGE_SLICES ((uint32_t)(HUGE_PAGE_BYTES >> SLICE_SHIFT))
 
 struct superblock;
 
 /* Chooses the address.  Returns false if there is no address space at all.  Called once. */
-bool window_start(void);
+bool region_start(void);
 
 /* Opens at least `slices` more slices directly at the top; *first is the first new slice's number, *count how many were
  * opened.  A new stretch need not follow the last.  If it `is_dense`, all of it to be touched in time, huge pages are
- * asked for once the window has grown; with huge_pages=on for every stretch.  Returns false without memory.  Caller
+ * asked for once the region has grown; with huge_pages=on for every stretch.  Returns false without memory.  Caller
  * holds the span lock. */
-bool window_open(size_t slices, bool is_dense, uint32_t *first, size_t *count);
+bool region_open(size_t slices, bool is_dense, uint32_t *first, size_t *count);
 
 /* Lets free's fast path look descriptors up: rcs mode. */
-void window_serve_fast_path(void);
+void region_serve_fast_path(void);
 
 /* Whether the system's huge pages are those this heap thinks in.  Of 32 or 512 MiB, as they are where a page is 16 or 64
  * KiB, one touch would bring a hundred times what is in use: such are not asked for unless huge_pages=on. */
-bool window_fits_huge_pages(void);
+bool region_fits_huge_pages(void);
 
 /* The first slice from which on dense stretches were asked to be huge pages; SLICE_END if none was. */
-uint32_t window_huge_from(void);
+uint32_t region_huge_from(void);
 
 /* The first slice above all that were opened. */
-uint32_t window_end(void);
+uint32_t region_end(void);
 
 /* Bytes opened so far. */
-size_t window_opened_bytes(void);
+size_t region_opened_bytes(void);
 
-/* True for addresses that have a descriptor.  Not to be asked before window_start. */
-bool window_contains(const void *p);
+/* True for addresses that have a descriptor.  Not to be asked before region_start. */
+bool region_contains(const void *p);
 
 /* To visit all slices that have a descriptor: the first one from `slice` on, SLICE_END after the last. */
 #define SLICE_END UINT32_MAX
-uint32_t window_slice_from(uint32_t slice);
+uint32_t region_slice_from(uint32_t slice);
 
 static inline void *slice_address(uint32_t slice)
 {
-    return (void *)(hot.window_base + ((uintptr_t)slice << SLICE_SHIFT));
+    return (void *)(hot.region_base + ((uintptr_t)slice << SLICE_SHIFT));
 }
 
 static inline uint32_t slice_of(const void *p)
 {
-    return (uint32_t)(((uintptr_t)p - hot.window_base) >> SLICE_SHIFT);
+    return (uint32_t)(((uintptr_t)p - hot.region_base) >> SLICE_SHIFT);
 }
 
 static inline size_t slices_for(size_t bytes)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "heap/window.h"
+#include "heap/region.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -7,7 +7,7 @@
 #include "options/options.h"
 #include "os/os.h"
 
-/* One slice of descriptors describes 32 MiB of window.  The array lies below the window and grows by such units. */
+/* One slice of descriptors describes 32 MiB of region.  The array lies below the region and grows by such units. */
 #define DESCRIPTOR_UNIT SLICE_BYTES
 #define UNIT_SLICES     (DESCRIPTOR_UNIT >> DESCRIPTOR_SHIFT)
 
@@ -19,8 +19,8 @@
 #define HUGE_START_BYTES (8ul << 20)
 
 static size_t huge_from = SLICE_END;
-static size_t limit = WINDOW_SLICES_MAX; /* fewer where the address space is small */
-static size_t top;                       /* slices of window up to the highest opened one */
+static size_t limit = REGION_SLICES_MAX; /* fewer where the address space is small */
+static size_t top;                       /* slices of region up to the highest opened one */
 static size_t described;                 /* slices that have a descriptor mapped */
 static size_t opened;                    /* slices opened, without holes */
 static _Atomic size_t top_bytes;         /* top, for lookups without a lock */
@@ -33,12 +33,12 @@ static struct {
 } gap[GAPS_MAX];
 static _Atomic unsigned gap_count;
 
-size_t window_opened_bytes(void)
+size_t region_opened_bytes(void)
 {
     return opened << SLICE_SHIFT;
 }
 
-uint32_t window_end(void)
+uint32_t region_end(void)
 {
     return (uint32_t)top;
 }
@@ -52,14 +52,14 @@ static COLD size_t past_gap(size_t slice)
     return slice;
 }
 
-bool window_contains(const void *p)
+bool region_contains(const void *p)
 {
-    size_t offset = (uintptr_t)p - hot.window_base;
+    size_t offset = (uintptr_t)p - hot.region_base;
     return offset < atomic_load_explicit(&top_bytes, memory_order_acquire) &&
            (likely(gap_count == 0) || past_gap(offset >> SLICE_SHIFT) == offset >> SLICE_SHIFT);
 }
 
-uint32_t window_slice_from(uint32_t slice)
+uint32_t region_slice_from(uint32_t slice)
 {
     size_t from = likely(gap_count == 0) ? slice : past_gap(slice);
     return from < atomic_load_explicit(&top_bytes, memory_order_acquire) >> SLICE_SHIFT ? (uint32_t)from : SLICE_END;
@@ -71,9 +71,9 @@ static size_t flat_bytes(void)
     return (gap_count == 0 ? top : min_size(top, gap[0].first)) << SLICE_SHIFT;
 }
 
-void window_serve_fast_path(void)
+void region_serve_fast_path(void)
 {
-    hot.window_bytes = hot.flat_bytes;
+    hot.region_bytes = hot.flat_bytes;
 }
 
 /* Makes sure the first `slices` slices have descriptors. */
@@ -115,7 +115,7 @@ static bool leave_gap(void)
     return true;
 }
 
-bool window_start(void)
+bool region_start(void)
 {
     /* Bases between 40 and 72 TiB of a 128 TiB address space, 1 GiB apart.  Machines with less get smaller ones.  Who asked
      * for addresses that are always the same gets the first. */
@@ -123,9 +123,9 @@ bool window_start(void)
         for (unsigned attempt = 0; attempt < 4; attempt++) {
             uint32_t pick = os_is_randomized() ? os_random() & 0x7fff : attempt << 12;
             uintptr_t base = (uintptr_t)(0xa000 + pick) << shift;
-            hot.window_base = base;
-            hot.descriptors = (char *)(base - (WINDOW_SLICES_MAX << DESCRIPTOR_SHIFT >> (30 - shift)));
-            limit = WINDOW_SLICES_MAX >> (30 - shift);
+            hot.region_base = base;
+            hot.descriptors = (char *)(base - (REGION_SLICES_MAX << DESCRIPTOR_SHIFT >> (30 - shift)));
+            limit = REGION_SLICES_MAX >> (30 - shift);
             int error = describe(1);
             if (error == 0)
                 return true;
@@ -145,7 +145,7 @@ static size_t step_for(size_t slices)
     return align_up(end, is_small ? STEP_SLICES_MIN : HUGE_PAGE_SLICES) - top;
 }
 
-bool window_fits_huge_pages(void)
+bool region_fits_huge_pages(void)
 {
     return os_huge_page_bytes() == HUGE_PAGE_BYTES;
 }
@@ -166,7 +166,7 @@ static bool is_time_for_huge_pages(bool is_dense)
     unsigned choice = option_get(option_huge_pages);
     if (choice != huge_pages_auto)
         return choice == huge_pages_on;
-    return is_dense && window_fits_huge_pages() && (huge_from != SLICE_END || has_grown_large());
+    return is_dense && region_fits_huge_pages() && (huge_from != SLICE_END || has_grown_large());
 }
 
 /* None, until one is asked for (huge.h), whatever the system does where it is not told. */
@@ -179,12 +179,12 @@ static void advise(void *address, size_t bytes)
         os_advise_small(address, bytes);
 }
 
-uint32_t window_huge_from(void)
+uint32_t region_huge_from(void)
 {
     return (uint32_t)huge_from;
 }
 
-bool window_open(size_t slices, bool is_dense, uint32_t *first, size_t *count)
+bool region_open(size_t slices, bool is_dense, uint32_t *first, size_t *count)
 {
     size_t want = step_for(slices), at = top;
     for (;;) {
@@ -196,7 +196,7 @@ bool window_open(size_t slices, bool is_dense, uint32_t *first, size_t *count)
             continue;
         }
         if (error == 0)
-            error = os_map_at((char *)hot.window_base + (at << SLICE_SHIFT), want << SLICE_SHIFT);
+            error = os_map_at((char *)hot.region_base + (at << SLICE_SHIFT), want << SLICE_SHIFT);
         if (error == 0)
             break;
         if (error == EEXIST)
@@ -210,7 +210,7 @@ bool window_open(size_t slices, bool is_dense, uint32_t *first, size_t *count)
     describe(min_size(at + want + UNIT_SLICES, limit));
     top = at;
     if (is_time_for_huge_pages(is_dense))
-        advise((char *)hot.window_base + (top << SLICE_SHIFT), want << SLICE_SHIFT);
+        advise((char *)hot.region_base + (top << SLICE_SHIFT), want << SLICE_SHIFT);
     touch_descriptors(top, want);
     *first = (uint32_t)top;
     *count = want;
@@ -218,7 +218,7 @@ bool window_open(size_t slices, bool is_dense, uint32_t *first, size_t *count)
     opened += want;
     atomic_store_explicit(&top_bytes, top << SLICE_SHIFT, memory_order_release);
     __atomic_store_n(&hot.flat_bytes, flat_bytes(), __ATOMIC_RELEASE);
-    if (hot.window_bytes != 0)
-        __atomic_store_n(&hot.window_bytes, hot.flat_bytes, __ATOMIC_RELEASE);
+    if (hot.region_bytes != 0)
+        __atomic_store_n(&hot.region_bytes, hot.flat_bytes, __ATOMIC_RELEASE);
     return true;
 }
