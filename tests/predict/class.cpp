@@ -103,7 +103,7 @@ template <typename Predicted, typename Check> void until_hit(Predicted &predicte
     for (int i = 0; i < 200 && predicted.counts().hits < 100; i++) {
         for (int j = 0; j < 40; j++)
             check(j % 20);
-        predict_relist(predicted.core(), 1000);
+        predict_settle(predicted.core(), 1000);
     }
     CHECK_MSG(predicted.counts().hits >= 100, "no answers were computed ahead");
     CHECK(__atomic_load_n(&calls_elsewhere, __ATOMIC_RELAXED) > elsewhere);

@@ -162,7 +162,7 @@ static void check_function(size_t row, size_t blocks, struct rng *rng)
                 CHECK(fegetround() == modes[mode]);
                 if (round == KNOWN)
                     hits += counts_of(name).hits - before;
-                sutler_predict_relist(name, 10000);
+                sutler_predict_settle(name, 10000);
             }
             for (size_t i = 0; i < BLOCK; i += 3) /* what was foreseen, but for the sign */
                 arguments[i][0] ^= rows[row].is_float ? 0x80000000 : 0x8000000000000000;

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 
 extern bool sutler_predict_count(const char *name, struct predict_counts *counts) __attribute__((weak));
-extern bool sutler_predict_relist(const char *name, unsigned ms) __attribute__((weak));
+extern bool sutler_predict_settle(const char *name, unsigned ms) __attribute__((weak));
 
 static inline struct predict_counts counts_of(const char *name)
 {
@@ -93,7 +93,7 @@ static inline void cycle_until_hit(struct cycle *cycle)
     uint64_t before = counts_of("sin").hits;
     for (int round = 0; round < 200 && counts_of("sin").hits == before; round++) {
         cycle_calls(cycle, 100);
-        if (!sutler_predict_relist("sin", 1000))
+        if (!sutler_predict_settle("sin", 1000))
             usleep(1000); /* another thread is starting the second one */
     }
     CHECK_MSG(counts_of("sin").hits > before, "no answer was computed ahead");
