@@ -99,7 +99,7 @@ static size_t uncarved_bytes(const struct superblock *s)
     return (size_t)units_count(s->uncarved) * superblock_unit_bytes(s);
 }
 
-/* Exclusive, and a part of it is being given back. */
+/* Detached, and a part of it is being given back. */
 static void note_holes(struct superblock *s)
 {
     if (s->has_holes || !huge_was_split(slice_of_descriptor(s)) ||

@@ -22,7 +22,7 @@
  * Who may write what.  Each field has one rule; docs/protocol.md shows the interleaving each rule prevents.
  *   word        sections of the owning heap; or whoever has the superblock detached
  *   owner       (see superblock_set_owner) under the heap's lock.  Giving up one's own: a section's commit.  Taking
- *               another heap's: store, active slot cleared, fence.  "Exclusive" is: owner is 0, and a fence has passed
+ *               another heap's: store, active slot cleared, fence.  "Detached" is: owner is 0, and a fence has passed
  *               or it was given up by commit
  *   gate        (notify_at) a section that compares the word; or detached
  *   x_remote    hardware atomics, anyone
@@ -330,7 +330,7 @@ void superblock_recount(struct superblock *s);
 /* What is wrong with a list, or NULL: blocks in range, on block starts, no duplicate, as many as the count says. */
 const char *superblock_check_list(const struct superblock *s, uint64_t word);
 
-/* Exclusive, in a pass: drops the free blocks on wholly free units and makes those units uncarved; their bits are returned, and
+/* Detached, in a pass: drops the free blocks on wholly free units and makes those units uncarved; their bits are returned, and
  * the caller gives their pages back before anyone can carve them again.  0 and *damage set if the list is broken
  * (nothing was changed). */
 unit_set superblock_uncarve(struct superblock *s, const char **damage);
@@ -348,7 +348,7 @@ size_t superblock_unit_bytes(const struct superblock *s);
 unit_set superblock_units_of_slice(const struct superblock *s, unsigned i);
 /* The units of the blocks that are carved. */
 unit_set superblock_units_kept(const struct superblock *s);
-/* Exclusive, after slices were lent: what is left of some units is room for no block any more, and these are not uncarved
+/* Detached, after slices were lent: what is left of some units is room for no block any more, and these are not uncarved
  * then. */
 void superblock_forget_lent(struct superblock *s);
 
