@@ -8,13 +8,8 @@
 
 #include "unit.h"
 
-/* Times as long as without aborts: a few tries of each section, and then the other way.  In debug builds that way audits
- * superblocks. */
-#ifdef SUTLER_DEBUG
-#define FACTOR_MAX 300
-#else
+/* Times as long as without aborts: a few tries of each section, and then the other way. */
 #define FACTOR_MAX 30
-#endif
 
 int main(void)
 {
