@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Thread-local variables of the library: 16 bytes at most, as its program header says.
+"""Thread-local variables of the library: so many bytes at most, as its program header says (16; in debug builds four
+more, for the ranks of the locks a thread holds).
 
 They come out of the room the loader keeps for libraries opened late (1,664 bytes in glibc, for all of them together): a
 library that takes much cannot be opened late, or keeps others from it.
@@ -8,7 +9,7 @@ library that takes much cannot be opened late, or keeps others from it.
 import struct
 import sys
 
-PT_TLS, MOST = 7, 16
+PT_TLS, MOST = 7, int(sys.argv[2])
 
 with open(sys.argv[1], "rb") as file:
     image = file.read()
