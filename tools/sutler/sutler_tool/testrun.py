@@ -218,7 +218,7 @@ class Session:
                 "-L",
                 labels,
                 "-j",
-                str(self.jobs),
+                str(self.jobs + 1),  # some tests sleep
                 "--output-on-failure",
                 "--timeout",
                 str(DEFAULT_TEST_TIMEOUT_S if not self.full else 3600),
