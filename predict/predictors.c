@@ -3,6 +3,7 @@
  * Why: see predictors.h.
  */
 #include "predictors.h"
+#include "bits.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,35 +12,6 @@ const char *const predictor_names[METHODS] = {"last", "stride", "context"};
 
 #define SCORE_MOST 65535u
 
-static double double_of(uint64_t bits)
-{
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static uint64_t bits_of_double(double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-static float float_of(uint64_t bits)
-{
-    uint32_t half = (uint32_t)bits;
-    float value;
-    memcpy(&value, &half, sizeof value);
-    return value;
-}
-
-static uint64_t bits_of_float(float value)
-{
-    uint32_t half;
-    memcpy(&half, &value, sizeof half);
-    return half;
-}
-
 /* What leads from one word to the next, and the word it leads to.  A number that is not finite has a stride of none. */
 static uint64_t stride_between(enum predict_kind kind, uint64_t from, uint64_t to)
 {
@@ -47,11 +19,11 @@ static uint64_t stride_between(enum predict_kind kind, uint64_t from, uint64_t t
     case PREDICT_INTEGER:
         return to - from;
     case PREDICT_DOUBLE: {
-        double stride = double_of(to) - double_of(from);
+        double stride = double_of_bits(to) - double_of_bits(from);
         return isfinite(stride) ? bits_of_double(stride) : 0;
     }
     case PREDICT_FLOAT: {
-        float stride = float_of(to) - float_of(from);
+        float stride = float_of_bits(to) - float_of_bits(from);
         return isfinite(stride) ? bits_of_float(stride) : 0;
     }
     default:
@@ -67,9 +39,9 @@ static uint64_t stride_added(enum predict_kind kind, uint64_t word, uint64_t str
     case PREDICT_INTEGER:
         return word + stride;
     case PREDICT_DOUBLE:
-        return bits_of_double(double_of(word) + double_of(stride));
+        return bits_of_double(double_of_bits(word) + double_of_bits(stride));
     case PREDICT_FLOAT:
-        return bits_of_float(float_of(word) + float_of(stride));
+        return bits_of_float(float_of_bits(word) + float_of_bits(stride));
     default:
         return word;
     }
