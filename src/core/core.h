@@ -21,8 +21,8 @@ enum hot_pushed {
 /* In rcs mode, one try each. */
 void *hot_pop(size_t c);
 enum hot_pushed hot_push(void *block, struct superblock *s);
-/* Puts a block of a superblock of one slice, another heap's, into the outbox (heap/outbox.h).  Returns its chain as it is
- * now; or SEND_REFUSED: no outbox, another superblock's chain in its place, or interrupted; or SEND_DOUBLE: it is the
+/* Puts a block of another heap's superblock into the outbox (heap/outbox.h).  Returns its chain as it is now; or
+ * SEND_REFUSED: no outbox, another slice's chain in its place, or interrupted; or SEND_DOUBLE: it is the
  * chain's top block already. */
 uint64_t hot_send(void *block);
 

@@ -5,12 +5,11 @@
 
 #include "os/os.h"
 
-
 /* ---- units ---- */
 
 static unsigned unit_shift(const struct superblock *s)
 {
-    unsigned shift = SLICE_SHIFT - 7 + top_bit(2u * superblock_slices(s) - 1);
+    unsigned shift = SLICE_SHIFT - top_bit(UNITS_MAX) + top_bit(2u * superblock_slices(s) - 1);
     unsigned page = top_bit(os_page_bytes);
     return shift > page ? shift : page;
 }
@@ -47,7 +46,7 @@ static unit_set all_units(const struct superblock *s, unsigned shift)
 unit_set superblock_units_of_slice(const struct superblock *s, unsigned i)
 {
     const unsigned per_slice = 1u << (SLICE_SHIFT - unit_shift(s));
-    return i * per_slice < UNITS_MAX ? units_run(i * per_slice, per_slice) : 0;
+    return units_run(i * per_slice, per_slice);
 }
 
 /* The units of slices it lent. */

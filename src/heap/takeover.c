@@ -128,17 +128,21 @@ static bool has_superblock(const struct heap *h, unsigned c)
     return false;
 }
 
+static bool is_at_rest(struct heap *h)
+{
+    return is_without_slow_path(h, os_now_ns(), AT_REST_NS);
+}
+
 /* The first of the next LOOKS_MAX heaps after *at that `has` it, is at rest, and whose lock is free: taken now.  NULL if
  * none of them will do. */
 static struct heap *lock_resting(const struct heap *h, uint16_t *at, bool (*has)(const struct heap *, unsigned), unsigned c)
 {
-    const uint64_t now_ns = os_now_ns();
     unsigned total = atomic_load_explicit(&heap_total, memory_order_acquire);
     for (unsigned i = 0; i < LOOKS_MAX && i < total; i++) {
         *at = (uint16_t)(*at + 1u < total ? *at + 1u : 0);
         struct heap *other = heap_list[*at];
         TALLY(looks);
-        if (other != h && has(other, c) && is_without_slow_path(other, now_ns, AT_REST_NS) && lock_try(&other->lock))
+        if (other != h && has(other, c) && is_at_rest(other) && lock_try(&other->lock))
             return other;
     }
     return NULL;
