@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import time
@@ -131,6 +132,23 @@ def test_counting(tmp_path: Path, text: str, counts: tuple[int, int, int]) -> No
 def test_the_closing_line() -> None:
     assert testrun.Tally(3, 0).line() == "3 passed, 0 failed"
     assert testrun.Tally(3, 1, 2).line() == "3 passed, 1 failed, 2 skipped"
+
+
+LEFT_OUT = [(group, name) for group, names in testrun.AS_IN_RELEASE.items() for name in names.split() if "*" not in name]
+
+
+@pytest.mark.parametrize("group, name", LEFT_OUT)
+def test_what_the_debug_build_leaves_out_is_there(group: str, name: str) -> None:
+    """A test that was renamed would come back unnoticed."""
+    assert re.sub(r"_\d*$|\[.*", "", name) in (ROOT / "tests" / group / "CMakeLists.txt").read_text()
+
+
+def test_what_the_debug_build_leaves_out_has_no_groups() -> None:
+    """CMake's regular expressions have at most nine, and more fail without a word."""
+    text = testrun.pattern(testrun.AS_IN_RELEASE)
+    assert "(" not in text
+    assert re.search(text, "preload.sort.rcs") and re.search(text, "api.basic.cpu")
+    assert not re.search(text, "preload.bash.rcs") and not re.search(text, "api.basic.thread")
 
 
 def test_a_test_run_without_results_has_failed(tmp_path: Path, console) -> None:
