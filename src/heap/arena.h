@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Arenas: the free spans of one kind of stretch of the region, in bins by length, and what of it was opened but
- * never used.  Neighbouring free spans are merged; boundary tags in the descriptors of a span's first and last slice
- * find them.
+ * Arenas: the region has two parts, for two uses (enum span_use).  Of each: the free spans, in bins by length, and what
+ * was opened but never used.  Neighbouring free spans are merged; boundary tags in the descriptors of a span's first
+ * and last slice find them.
  *
  * Inside of span*.c and reserve.c; everything here is called with span_lock held.
  */
@@ -21,7 +21,7 @@ struct arena {
     uint32_t fresh_first, fresh_end; /* opened, never used */
 };
 
-/* Superblocks and large blocks live apart (enum span_use): the one's stretches are dense and asked to be huge pages,
+/* Superblocks and large blocks live apart (enum span_use): the one's arena is dense and asked to be huge pages,
  * the other's may be touched anywhere or hardly at all, or be filled (filling.h). */
 extern struct arena arena[2];
 

@@ -113,14 +113,14 @@ static size_t purgeable_bytes_in(uint32_t slice)
         return purgeable_bytes((const struct superblock *)s) / s->slices;
     case slice_free:
     case slice_free_end:
-    case slice_unknown: /* inside a free span, in these stretches; or fresh: the program is about to take it */
+    case slice_unknown: /* inside a free span of the dense arena; or fresh: the program is about to take it */
         return slice_has_pages(s) ? SLICE_BYTES : 0;
     default:
         return 0;
     }
 }
 
-/* In a dense stretch, where a huge page was asked for. */
+/* In the dense arena, where a huge page was asked for. */
 static bool is_in_huge(const struct slice *mark)
 {
     bool is_asked = (mark->huge & HUGE_ASKED) != 0 || option_get(option_huge_pages) == huge_pages_on;

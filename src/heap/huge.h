@@ -4,8 +4,8 @@
  * tenth of a millisecond and more for that, the program's threads wait meanwhile for any of its pages, and what stays
  * has lost its huge page.  While the program works that is done only where most of the page goes.
  *
- * The system is not asked whether a page is huge: those of the dense stretches are for which that was asked, until they
- * were split here.  In stretches for large blocks every one is broken: most are not huge, and what goes there is large.
+ * The system is not asked whether a page is huge: those of the dense arena are for which that was asked, until they
+ * were split here.  In the arena for large blocks every one is broken: most are not huge, and what goes there is large.
  * All in a pass, but for huge_ask.
  */
 #ifndef SUTLER_HEAP_HUGE_H
@@ -20,7 +20,7 @@
  * if none is needed.  Looks at descriptors that may be changing: the answer only costs time if it is wrong. */
 bool huge_is_worth_splitting(uint32_t first, size_t slices);
 
-/* Whether the page this slice lies in was one, of a dense stretch, and was split. */
+/* Whether the page this slice lies in was one, of the dense arena, and was split. */
 bool huge_was_split(uint32_t slice);
 
 /* The huge pages a range covers only a part of: an address in each; returns how many.  May be called without the lock. */

@@ -3,7 +3,7 @@
  * Making pages ready: the system puts them behind memory that nobody has, so that who takes it does not wait.
  *
  * A huge page is asked for immediately before it is made ready, and only then handed over; all other memory of the dense
- * stretches is told to have small pages.  So nobody else ever comes upon one that has still to be cleared, which takes a
+ * arena is told to have small pages.  So nobody else ever comes upon one that has still to be cleared, which takes a
  * tenth of a millisecond, and milliseconds where the system's host has to find the memory first.
  *
  * The manager does that ahead of the program (reserve.h).  Where there is none, or none at the moment, the thread that

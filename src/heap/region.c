@@ -25,8 +25,8 @@ static size_t described;                 /* slices that have a descriptor mapped
 static size_t opened;                    /* slices opened, without holes */
 static _Atomic size_t top_bytes;         /* top, for lookups without a lock */
 
-/* Stretches of slices that are never used because their descriptors would lie where somebody else's mapping is.  Almost
- * always none.  A stretch is entered while it is still above `top`, and does not change once it is below. */
+/* Runs of slices that are never used because their descriptors would lie where somebody else's mapping is.  Almost
+ * always none.  A run is entered while it is still above `top`, and does not change once it is below. */
 #define GAPS_MAX 8u
 static struct {
     size_t first, end;

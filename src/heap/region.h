@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The region: the stretch of address space all superblocks and large blocks live in, cut into slices of 64 KiB, each
+ * The region: the range of addresses all superblocks and large blocks live in, cut into slices of 64 KiB, each
  * with a descriptor of two cache lines in an array of its own.  Address to descriptor is a subtraction, a compare and
  * a shift: the region is the page map.
  *
@@ -30,8 +30,8 @@ struct superblock;
 bool region_start(void);
 
 /* Opens at least `slices` more slices directly at the top; *first is the first new slice's number, *count how many were
- * opened.  A new stretch need not follow the last.  If it `is_dense`, all of it to be touched in time, huge pages are
- * asked for once the region has grown; with huge_pages=on for every stretch.  Returns false without memory.  Caller
+ * opened.  A new run need not follow the last.  If it `is_dense`, all of it to be touched in time, huge pages are
+ * asked for once the region has grown; with huge_pages=on for every run.  Returns false without memory.  Caller
  * holds the span lock. */
 bool region_open(size_t slices, bool is_dense, uint32_t *first, size_t *count);
 
@@ -42,7 +42,7 @@ void region_serve_fast_path(void);
  * KiB, one touch would bring a hundred times what is in use: such are not asked for unless huge_pages=on. */
 bool region_fits_huge_pages(void);
 
-/* The first slice from which on dense stretches were asked to be huge pages; SLICE_END if none was. */
+/* The first slice from which on the dense arena was asked to be huge pages; SLICE_END if none was. */
 uint32_t region_huge_from(void);
 
 /* The first slice above all that were opened. */

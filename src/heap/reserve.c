@@ -70,7 +70,7 @@ void reserve_follow(const struct arena *a, uint32_t first, size_t slices, size_t
     if (a != &arena[span_dense])
         return;
     /* Small holes between used superblocks are filled on the way, and so are pieces of the reserve that the program had to
-     * pass: the front stays where the large stretch is. */
+     * pass: the front stays where the large run is. */
     bool is_at_front = first == reserve.front, is_ready = slice_at(first)->content == content_ready;
     if (!is_at_front && !is_ready && have < HUGE_PAGE_SLICES)
         return;
@@ -115,9 +115,9 @@ void reserve_shrink(void)
     reserve.target = max_size(TARGET_MIN, reserve.target / 2);
 }
 
-/* End of the free stretch that begins at `first`, of spans and then perhaps the fresh end; `first` itself if there is
+/* End of the free run that begins at `first`, of spans and then perhaps the fresh end; `first` itself if there is
  * none (any more). */
-static uint32_t stretch_end(uint32_t first)
+static uint32_t free_run_end(uint32_t first)
 {
     const struct arena *a = &arena[span_dense];
     uint32_t end = first;
@@ -135,11 +135,11 @@ static uint32_t stretch_end(uint32_t first)
 static uint32_t front_end(void)
 {
     struct arena *a = &arena[span_dense];
-    uint32_t end = stretch_end(reserve.front);
+    uint32_t end = free_run_end(reserve.front);
     if (end != a->fresh_end || end - reserve.front >= reserve.target)
         return end;
     arena_open(a, a->fresh_end - a->fresh_first + 1);
-    return stretch_end(reserve.front);
+    return free_run_end(reserve.front);
 }
 
 /* Overtakes a program that has caught up: the page it is about to touch is left to it. */
@@ -180,8 +180,8 @@ static uint32_t piece_ahead(bool huge)
     return cold_piece(&reserve.cursor, end, huge);
 }
 
-/* Where the program goes on when the stretch at the front is used up: the other arena may have opened what follows it. */
-static uint32_t piece_of_next_stretch(bool huge, uint32_t *first)
+/* Where the program goes on when the run at the front is used up: the other arena may have opened what follows it. */
+static uint32_t piece_of_next_run(bool huge, uint32_t *first)
 {
     const struct arena *a = &arena[span_dense];
     *first = a->fresh_first;
@@ -189,17 +189,17 @@ static uint32_t piece_of_next_stretch(bool huge, uint32_t *first)
     return is_ahead ? cold_piece(first, a->fresh_end, huge) : 0;
 }
 
-/* Out of the stretch that begins at `stretch`, in which they are. */
-static void take_out(uint32_t stretch, uint32_t first, uint32_t slices)
+/* Out of the free run that begins at `run`, in which they are. */
+static void take_out(uint32_t run, uint32_t first, uint32_t slices)
 {
     ASSERT(lock_is_mine(&span_lock));
     struct arena *a = &arena[span_dense];
     uint32_t fresh = a->fresh_first, end = first + slices;
     if (end > fresh && end <= a->fresh_end) {
         a->fresh_first = end;
-        stretch = arena_insert_merged(fresh, end - fresh);
+        run = arena_insert_merged(fresh, end - fresh);
     }
-    arena_cut(stretch, first, slices);
+    arena_cut(run, first, slices);
 }
 
 bool reserve_next(bool huge, struct reserve_piece *piece)
@@ -211,7 +211,7 @@ bool reserve_next(bool huge, struct reserve_piece *piece)
         slices = piece_ahead(huge);
         first = reserve.cursor;
         if (slices == 0)
-            slices = piece_of_next_stretch(huge, &first);
+            slices = piece_of_next_run(huge, &first);
     }
     if (reserve.ready + slices > bound())
         slices = 0;
@@ -231,7 +231,7 @@ bool reserve_take_rest(uint32_t first, size_t slices, uint32_t page, struct rese
     uint32_t own_end = first + (uint32_t)slices, end = page + HUGE_PAGE_SLICES;
     ASSERT(page % HUGE_PAGE_SLICES == 0 && page >= first && page < own_end);
     lock_take(&span_lock);
-    bool is_free = own_end < end && arena_of(page) == &arena[span_dense] && stretch_end(own_end) >= end &&
+    bool is_free = own_end < end && arena_of(page) == &arena[span_dense] && free_run_end(own_end) >= end &&
                    is_cold(page, HUGE_PAGE_SLICES);
     if (is_free) {
         take_out(own_end, own_end, end - own_end);

@@ -3,7 +3,7 @@
  * The reserve: free memory whose pages have been made ready ahead of demand, so that the program does not wait for
  * the system when it grows (Herrmann's bins and MMT's speculative bulk preallocation, carried from blocks to pages).
  *
- * Superblocks are taken one after the other from the front of one free stretch: the fresh end of the region, or a
+ * Superblocks are taken one after the other from the front of one free run: the fresh end of the region, or a
  * large free span.  The prediction is that this goes on.  The reserve lies ahead of the front: its size starts at two
  * huge pages, doubles when the program has caught up with it (a miss), halves when it was given back unused, is no more
  * than the program's pace asks for, never more than an eighth of what is in use or 4 MiB, and never more than 8 MiB:

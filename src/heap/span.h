@@ -18,7 +18,7 @@
 #include "heap/superblock.h"
 #include "os/lock.h"
 
-/* What a span is for; the two are kept in separate stretches of the region. */
+/* What a span is for; the two are kept in separate arenas of the region. */
 enum span_use { span_dense, span_large };
 
 /* Takes `slices` slices, the first at a multiple of `align_slices` (a power of two); *first is its number.  False

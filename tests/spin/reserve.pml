@@ -2,7 +2,7 @@
  *
  * The reserve: pages made ready ahead of the program by touching them, and given back where they were not used.
  *
- * A free stretch of slices, one page each. Two threads of the program take slices from its front, write to them, and
+ * A free run of slices, one page each. Two threads of the program take slices from its front, write to them, and
  * give some back. The manager takes the slice ahead of the front out under the span lock, touches its page without any lock,
  * and puts it back as ready. Now and then it gives pages of free spans back, after taking them out of the bins likewise.
  * Outside the lock it may stop for ever at any step.

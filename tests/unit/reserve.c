@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The reserve under made-up demand: pieces lie ahead of the front, or in the stretch that is next, on memory nobody has
+ * The reserve under made-up demand: pieces lie ahead of the front, or in the run that is next, on memory nobody has
  * used; its size follows misses and waste within its bound; unused reserve is given back; touching leaves content alone
  * whoever writes it.
  */
@@ -50,7 +50,7 @@ static size_t provide(bool huge)
     return bytes;
 }
 
-/* Superblocks are taken one after the other until the front is in a large stretch. */
+/* Superblocks are taken one after the other until the front is in a large run. */
 static void reach_fresh_memory(void)
 {
     uint32_t last = take_one();
@@ -235,7 +235,8 @@ static void used_memory_is_not_provided_for(void)
     }
 }
 
-/* Where a dense stretch ends against one for large blocks, the free span behind the border is not the program's next.
+/* Where the dense arena ends against the one for large blocks, the free span behind the border is not the program's
+ * next.
  */
 static void large_blocks_are_not_provided_for(void)
 {
@@ -251,7 +252,7 @@ static void large_blocks_are_not_provided_for(void)
     while (dense->fresh_first < dense->fresh_end)
         take_one();
     if (arena_of(dense->fresh_end) != large)
-        return unit_say("no border between dense and large stretches here\n");
+        return unit_say("no border between the arenas here\n");
     struct reserve_piece piece;
     for (int i = 0; i < 4; i++)
         if (reserve_next(true, &piece)) {
@@ -261,7 +262,7 @@ static void large_blocks_are_not_provided_for(void)
 }
 
 /* Where the region goes on elsewhere, for large blocks have the slices behind it, so does the reserve. */
-static void goes_on_in_the_next_stretch(void)
+static void goes_on_in_the_next_run(void)
 {
     const size_t few = 8;
     struct arena *dense = &arena[span_dense], *large = &arena[span_large];
@@ -331,7 +332,7 @@ int main(void)
     what_is_ready_is_hit(true);
     what_was_refused_comes_later();
     who_overtakes_goes_past();
-    goes_on_in_the_next_stretch();
+    goes_on_in_the_next_run();
     unused_reserve_is_given_back();
     used_memory_is_not_provided_for();
     large_blocks_are_not_provided_for();
