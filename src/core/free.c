@@ -18,7 +18,7 @@
 
 #define TRIES_MAX 4
 
-/* A free reached the superblock's notify_at: it may belong on another list now. */
+/* A free reached the superblock's threshold: it may belong on another list now. */
 void free_notify(struct superblock *s)
 {
     struct heap *h = superblock_owner(s);

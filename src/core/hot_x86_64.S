@@ -11,13 +11,13 @@
  *         section:                                   section:
  *           h = heap_of_cid[cid]                       if (s->owner != heap_of_cid[cid]) remote
  *           s = h->active[c]                           if (p is no block start) or (p is the top) error
- *           w = s->word;  if (w == 0) refill           w = s->word;  n = s->notify_at
+ *           w = s->word;  if (w == 0) refill           w = s->word;  n = s->threshold
  *           link = *block(w)                           *p = w
  *           if (count(link) + 1 != count(w)) damaged   s->word = {p, count(w) + 1}             commit
  *           s->word = link            commit         if (count(w) + 1 == n) notify
  *         return block(w)
  *
- * free's n is loaded inside the section and compared after it: loaded outside, a notify_at armed in between is missed.
+ * free's n is loaded inside the section and compared after it: loaded outside, a threshold armed in between is missed.
  */
 #if defined(__x86_64__)
 #include "core/sections_x86_64.h"

@@ -57,7 +57,7 @@ static inline enum hot_pushed push_under_lock(void *block, struct superblock *s)
         return hot_double;
     *link_of(block) = word;
     __atomic_store_n(&s->word, pushed, __ATOMIC_RELEASE); /* the link first, for the child of a fork */
-    return unlikely(word_count(pushed) == s->notify_at) ? hot_pushed_notify : hot_pushed;
+    return unlikely(word_count(pushed) == s->threshold) ? hot_pushed_notify : hot_pushed;
 }
 
 /* As hot_pop. */

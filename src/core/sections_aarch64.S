@@ -53,7 +53,7 @@ FUNCTION hot_push
 	add	x6, x4, #1
 	cmp	x5, x6					/* the top block already? */
 	b.eq	.Lpush_double
-	ldrh	w6, [x1, SUPERBLOCK_NOTIFY_AT]
+	ldrh	w6, [x1, SUPERBLOCK_THRESHOLD]
 	add	x7, x1, SUPERBLOCK_WORD			/* stlr takes no offset */
 	str	x4, [x0]
 	stlr	x5, [x7]

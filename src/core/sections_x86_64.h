@@ -40,7 +40,7 @@
 	movw	%r10w, %r9w
 	cmpq	%r10, %r9				/* the top block already? */
 	je	\double
-	movzwl	SUPERBLOCK_NOTIFY_AT(%rax), %ecx
+	movzwl	SUPERBLOCK_THRESHOLD(%rax), %ecx
 	movq	%r8, (%rdi)
 	movq	%r9, SUPERBLOCK_WORD(%rax)
 	SECTION_COMMITTED \name

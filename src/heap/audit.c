@@ -82,7 +82,7 @@ const char *superblock_check_listed(const struct superblock *s, const struct hea
         return "a superblock is active and listed";
     if (s->group >= group_count || !is_linked(s, &h->class[s->class]))
         return "a superblock is not linked on the list of its group";
-    if ((s->notify_at == NOTIFY_NEVER) != (s->group == group_empty))
+    if ((s->threshold == THRESHOLD_NEVER) != (s->group == group_empty))
         return "a superblock's next step is not armed";
     return NULL;
 }

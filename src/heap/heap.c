@@ -6,7 +6,7 @@
 #include "heap/meta.h"
 #include "heap/outbox.h"
 
-struct superblock empty_superblock = {.notify_at = NOTIFY_NEVER, .slice = {.next = SLICE_NONE, .prev = SLICE_NONE}};
+struct superblock empty_superblock = {.threshold = THRESHOLD_NEVER, .slice = {.next = SLICE_NONE, .prev = SLICE_NONE}};
 
 struct heap empty_heap = {
     .lock = LOCK_FREE(rank_heap),

@@ -61,7 +61,7 @@ static void empty_lists(struct heap *h)
 static bool is_due(const struct superblock *s)
 {
     uint64_t remote = atomic_load(&s->x_remote), word = superblock_word(s);
-    return (word_count(remote) != 0 && (remote & REMOTE_ARMED) == 0) || word_count(word) >= s->notify_at;
+    return (word_count(remote) != 0 && (remote & REMOTE_ARMED) == 0) || word_count(word) >= s->threshold;
 }
 
 /* In the hands of a thread that is not here: detached.  Any heap will do. */

@@ -73,7 +73,7 @@ static enum rcs_result disarm(struct heap *h, struct superblock *s)
     enum rcs_result result;
     do {
         uint64_t word = superblock_word(s);
-        result = heap_commit(h, s, &s->word, word, &s->gate, gate_with(s, NOTIFY_NEVER));
+        result = heap_commit(h, s, &s->word, word, &s->threshold_and_sizes, with_threshold(s, THRESHOLD_NEVER));
     } while (result == rcs_changed);
     return result;
 }

@@ -3,7 +3,7 @@
  * Relisting: a superblock that left the active slot, had room again, emptied by a step, or got remote frees is put
  * where it belongs.
  *
- * Emptiness is known in steps without a counter per operation: the gate's notify_at is the count of free blocks at
+ * Emptiness is known in steps without a counter per operation: `threshold` is the count of free blocks at
  * which the next step begins, and the free that reaches it calls back.  It is armed by a section that compares the
  * word (a plain store loses frees that happen between reading the count and arming), and read by free inside its
  * section (outside, a free between commit and read would be missed).  A notification is a hint: everything is looked
@@ -48,7 +48,7 @@ static unsigned next_step(const struct superblock *s, enum group group)
     static const uint8_t eighths[] = {
         [group_nearly_full] = 1, [group_eighth] = 2, [group_quarter] = 4, [group_half] = 6};
     if (group == group_empty)
-        return NOTIFY_NEVER;
+        return THRESHOLD_NEVER;
     if (group == group_mostly_free)
         return s->carved;
     unsigned spare = (s->blocks * eighths[group] + 7u) / 8;
@@ -145,7 +145,7 @@ void heap_relist(struct heap *h, struct superblock *s)
         uint64_t word = superblock_word(s);
         enum group group = group_for(s, word);
         enum rcs_result armed =
-            heap_commit(h, s, &s->word, word, &s->gate, gate_with(s, next_step(s, group)));
+            heap_commit(h, s, &s->word, word, &s->threshold_and_sizes, with_threshold(s, next_step(s, group)));
         if (armed == rcs_changed)
             continue;
         if (armed != rcs_done)

@@ -91,7 +91,7 @@ struct superblock *superblock_format(uint32_t first, unsigned class, unsigned sl
     CHECK(superblock_is_detached(s) && s->slice.kind == slice_unknown); /* it is nobody's */
     ASSERT(slices <= row->slices && slices * SLICE_BYTES >= row->bytes);
     s->word = 0;
-    s->notify_at = NOTIFY_NEVER;
+    s->threshold = THRESHOLD_NEVER;
     s->blocks = (uint16_t)min_size(row->blocks, slices * SLICE_BYTES / row->bytes);
     s->block_bytes = row->bytes;
     s->base = (uintptr_t)slice_address(first + slices) - (size_t)s->blocks * row->bytes;

@@ -24,7 +24,7 @@
  *   owner       (see superblock_set_owner) under the heap's lock.  Giving up one's own: a section's commit.  Taking
  *               another heap's: store, active slot cleared, fence.  "Detached" is: owner is 0, and a fence has passed
  *               or it was given up by commit
- *   gate        (notify_at) a section that compares the word; or detached
+ *   threshold   a section that compares the word; or detached
  *   x_remote    hardware atomics, anyone
  *   x_pending_next hardware atomics: 0 not pending.  Never reset by formatting: a late pusher may still hold it
  *   slice       see slice.h
@@ -64,7 +64,7 @@ enum group {
 /* What a superblock of the smallest class has room for. */
 #define SUPERBLOCK_BLOCKS_MAX 4096
 
-#define NOTIFY_NEVER 0xffff
+#define THRESHOLD_NEVER 0xffff
 
 /* In `seen`: the superblock was purged looking so. */
 #define SEEN_PURGED 1u
@@ -75,9 +75,9 @@ struct superblock {
     struct slice slice;
     uintptr_t owner; /* a struct heap * */
     union {
-        uint64_t gate; /* written whole */
+        uint64_t threshold_and_sizes; /* written whole */
         struct {
-            uint16_t notify_at; /* a free that brings the count here calls the notify handler */
+            uint16_t threshold; /* a free that brings the count here calls the notify handler */
             uint16_t blocks;    /* how many there are room for */
             uint32_t block_bytes : 24;
             uint8_t batch; /* blocks freed from another heap are sent so many at a time (outbox.h); 0: each by itself */
@@ -104,11 +104,11 @@ _Static_assert(sizeof(struct superblock) == 1 << DESCRIPTOR_SHIFT, "two cache li
 _Static_assert(offsetof(struct superblock, slice) == 0, "a superblock is a slice first of all");
 _Static_assert(offsetof(struct superblock, word) == SUPERBLOCK_WORD, "shared with assembly");
 _Static_assert(offsetof(struct superblock, owner) == SUPERBLOCK_OWNER, "shared with assembly");
-_Static_assert(offsetof(struct superblock, notify_at) == SUPERBLOCK_NOTIFY_AT, "shared with assembly");
+_Static_assert(offsetof(struct superblock, threshold) == SUPERBLOCK_THRESHOLD, "shared with assembly");
 _Static_assert(offsetof(struct superblock, base) == SUPERBLOCK_BASE, "shared with assembly");
 _Static_assert(offsetof(struct superblock, reciprocal) == SUPERBLOCK_RECIPROCAL, "shared with assembly");
 _Static_assert(offsetof(struct superblock, batch) == SUPERBLOCK_BATCH, "shared with assembly");
-_Static_assert(sizeof(((struct superblock *)0)->notify_at) * 8 == WORD_COUNT_BITS, "compared with a word's low half");
+_Static_assert(sizeof(((struct superblock *)0)->threshold) * 8 == WORD_COUNT_BITS, "compared with a word's low half");
 
 /* ---- words ---- */
 
@@ -200,9 +200,9 @@ static inline bool superblock_is_detached(const struct superblock *s)
     return s->owner == 0;
 }
 
-static inline uint64_t gate_with(const struct superblock *s, unsigned notify_at)
+static inline uint64_t with_threshold(const struct superblock *s, unsigned threshold)
 {
-    return (s->gate & ~0xffffull) | notify_at;
+    return (s->threshold_and_sizes & ~0xffffull) | threshold;
 }
 
 /* Blocks the program holds, those on their way back through x_remote included. */

@@ -23,7 +23,7 @@
 #define UNLISTED 9
 
 byte word = 0;
-byte notify_at = 1;
+byte threshold = 1;
 byte x_remote = 0; /* a word, linked from an empty one */
 bit x_armed = 1;
 bit x_is_pending = 0;
@@ -95,7 +95,7 @@ inline relist()
        if
        :: result == DONE ->
            w = word;
-           rcs_compare_and_store(me, 0, word, w, notify_at, COUNT(w) + 1, result);
+           rcs_compare_and_store(me, 0, word, w, threshold, COUNT(w) + 1, result);
            if
            :: result == DONE ->
                group = UNLISTED;
@@ -128,7 +128,7 @@ inline free_block(b)
            :: atomic { heap_of_cid[cid_of[me]] != 0 -> leave(me); o = 3 }
            :: heap_of_cid[cid_of[me]] == 0 ->
                w = word;
-               n = notify_at;
+               n = threshold;
                link[b] = w;
 #ifdef TWO_STORES
                word = WORD(TOP(w), COUNT(w) + 1);
@@ -203,7 +203,7 @@ proctype forker(byte me)
         x_is_pending = 0;
         pending = 0;
         if
-        :: was_locked || x_remote != 0 || !x_armed || COUNT(word) >= notify_at ->
+        :: was_locked || x_remote != 0 || !x_armed || COUNT(word) >= threshold ->
             chain = x_remote; x_remote = 0;
             w = word;
             join(chain, w, joined);
@@ -216,7 +216,7 @@ proctype forker(byte me)
 #else
             group = COUNT(joined);
 #endif
-            notify_at = COUNT(joined) + 1;
+            threshold = COUNT(joined) + 1;
             x_armed = 1;
             w = 0; chain = 0; joined = 0
         :: else
@@ -255,7 +255,7 @@ init {
         od;
         assert(n <= (hold[0] == IN_LIST) + (hold[1] == IN_LIST) + (hold[2] == IN_LIST));
         assert(n + lost >= (hold[0] == IN_LIST) + (hold[1] == IN_LIST) + (hold[2] == IN_LIST));
-        assert(pending || group == COUNT(word) && notify_at == COUNT(word) + 1 && x_remote == 0 && x_armed);
+        assert(pending || group == COUNT(word) && threshold == COUNT(word) + 1 && x_remote == 0 && x_armed);
         assert(x_is_pending == pending && heap_lock == 0)
     }
 }

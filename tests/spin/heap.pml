@@ -42,7 +42,7 @@
 
 byte word[SUPERBLOCKS + 1];
 byte owner[SUPERBLOCKS];
-byte notify_at[SUPERBLOCKS];
+byte threshold[SUPERBLOCKS];
 byte x_remote[SUPERBLOCKS]; /* a word like the local list's, linked from an empty word */
 bit x_armed[SUPERBLOCKS];   /* the ARMED bit of the same machine word: read and written together with it */
 bit uncarved[SUPERBLOCKS];
@@ -149,7 +149,7 @@ inline give_span(s)
         assert(HOLD(s, 0) == IN_LIST && HOLD(s, 1) == IN_LIST);
         HOLD(s, 0) = NOBODY; HOLD(s, 1) = NOBODY;
         LINK(s, 0) = 0; LINK(s, 1) = 0;
-        word[s] = 0; uncarved[s] = 1; notify_at[s] = NEVER; x_armed[s] = 0; is_span[s] = 1
+        word[s] = 0; uncarved[s] = 1; threshold[s] = NEVER; x_armed[s] = 0; is_span[s] = 1
     }
 }
 
@@ -176,7 +176,7 @@ inline relist(h, s)
        if
        :: result == DONE ->
            w = word[s];
-           rcs_compare_and_store(me, h, word[s], w, notify_at[s], COUNT(w) + 1, result);
+           rcs_compare_and_store(me, h, word[s], w, threshold[s], COUNT(w) + 1, result);
            if
            :: result == DONE ->
                CHECK_LOCKED(h);
@@ -292,7 +292,7 @@ inline refill(h)
 #ifndef NEVER_LATE
             do
             :: w = word[s];
-               rcs_compare_and_store(me, h, word[s], w, notify_at[s], NEVER, result);
+               rcs_compare_and_store(me, h, word[s], w, threshold[s], NEVER, result);
                w = 0;
                if
                :: result != CHANGED -> break
@@ -387,7 +387,7 @@ inline release_block(s, b)
            :: atomic { owner[s] != heap_of_cid[cid_of[me]] -> leave(me); o = 2 }
            :: owner[s] == heap_of_cid[cid_of[me]] ->
                w = word[s];
-               n = notify_at[s];
+               n = threshold[s];
                LINK(s, b) = w;
                atomic {
                    assert(HOLD(s, b) == IN_FREE);
@@ -483,7 +483,7 @@ inline relist_detached(h, s)
     join(s, chain, w, joined);
     assert(word[s] == w);
     word[s] = joined;
-    d_step { notify_at[s] = COUNT(joined) + 1; group[s] = COUNT(joined); chain = 0; w = 0; joined = 0 };
+    d_step { threshold[s] = COUNT(joined) + 1; group[s] = COUNT(joined); chain = 0; w = 0; joined = 0 };
 #ifdef ARM_BEFORE_OWNER
     ok = 0;
     if
@@ -613,10 +613,10 @@ inline take_stock(s)
     if
     :: owner[s] != NO_HEAP && active_of[owner[s]] != s && !x_is_pending[s] ->
         assert(group[s] == COUNT(word[s]));
-        assert(notify_at[s] == COUNT(word[s]) + 1);
+        assert(threshold[s] == COUNT(word[s]) + 1);
         assert(x_remote[s] == 0 && x_armed[s])
     :: owner[s] != NO_HEAP && active_of[owner[s]] == s ->
-        assert(group[s] == UNLISTED && notify_at[s] == NEVER)
+        assert(group[s] == UNLISTED && threshold[s] == NEVER)
     :: else
     fi;
     assert(x_is_pending[s] == (((pending[0] | pending[1]) >> s) & 1))
@@ -627,9 +627,9 @@ init {
 
     atomic {
         heap_of_cid[0] = 0; heap_of_cid[1] = 1;
-        owner[0] = 0; active_of[0] = 0; group[0] = UNLISTED; notify_at[0] = NEVER;
+        owner[0] = 0; active_of[0] = 0; group[0] = UNLISTED; threshold[0] = NEVER;
         hold[0] = PROGRAM; hold[1] = PROGRAM;
-        owner[1] = 0; group[1] = 1; notify_at[1] = 2; x_armed[1] = 1;
+        owner[1] = 0; group[1] = 1; threshold[1] = 2; x_armed[1] = 1;
         word[1] = WORD(0, 1); hold[2] = IN_LIST; hold[3] = PROGRAM;
         active_of[1] = EMPTY_SUPERBLOCK;
         run thread(0, OPS0); run thread(1, OPS1); run manager(2)

@@ -3,27 +3,28 @@
  * Transitions are never lost: local frees against the thread that retires the superblock.
  *
  * One superblock of heap 0 with three blocks, all of them live, has just stopped being active. Thread 0 retires it: arms
- * notify_at and puts it on the list of full superblocks. Meanwhile both threads free blocks. Whoever's free brings the
- * count to notify_at must run the handler, which moves the superblock to the group of its count and arms the next step.
+ * the threshold and puts it on the list of full superblocks. Meanwhile both threads free blocks. Whoever's free brings
+ * the count to the threshold must run the handler, which moves the superblock to the group of its count and arms the
+ * next step.
  *
  * Claim: when all is quiet, the superblock is in the group of its count, or waits on its heap's pending stack.
  *
  * Broken on purpose:
- *   COMPARE_OUTSIDE  the free compares the superblock's count with notify_at after the commit, as both are by then
- *   PLAIN_ARM        notify_at is armed by a plain store after looking at the word
+ *   COMPARE_OUTSIDE  the free compares the superblock's count with the threshold after the commit, as both are by then
+ *   PLAIN_ARM        the threshold is armed by a plain store after looking at the word
  *   ARM_WORD_ONLY    the arming section checks the word but not that it still runs on the superblock's heap
  *   NO_PUSH_ON_MOVED a slow path that lost its heap leaves without pushing the superblock
  *   NO_PUSH_ON_BUSY  a handler that finds the heap locked leaves without pushing the superblock
  *
- * Not broken, though it looks so: LOAD_OUTSIDE compares the count *it stored* with a notify_at loaded after the commit.
- * Whoever changed notify_at in between did so in a section that saw the new word, and grouped by it.
+ * Not broken, though it looks so: LOAD_OUTSIDE compares the count *it stored* with a threshold loaded after the commit.
+ * Whoever changed the threshold in between did so in a section that saw the new word, and grouped by it.
  */
 #include "common.pml"
 
 #define UNLISTED 9
 
 byte word = 0;
-byte notify_at = NEVER;
+byte threshold = NEVER;
 byte group = UNLISTED; /* the list it is on, by free count */
 byte heap_lock = 0;
 bit is_pending = 0;
@@ -41,7 +42,7 @@ inline regroup(me)
        :: word != w -> result = CHANGED
        fi;
        if
-       :: result == DONE -> notify_at = COUNT(w) + 1
+       :: result == DONE -> threshold = COUNT(w) + 1
        :: else
        fi;
 #elif defined(ARM_WORD_ONLY)
@@ -51,13 +52,13 @@ inline regroup(me)
               enter(me);
               if
               :: atomic { word != w -> result = CHANGED; leave(me) }
-              :: word == w -> atomic { notify_at = COUNT(w) + 1; result = DONE; leave(me) }
+              :: word == w -> atomic { threshold = COUNT(w) + 1; result = DONE; leave(me) }
               fi;
               break
           } unless { restarted(me) }
        od;
 #else
-       rcs_compare_and_store(me, 0, word, w, notify_at, COUNT(w) + 1, result);
+       rcs_compare_and_store(me, 0, word, w, threshold, COUNT(w) + 1, result);
 #endif
        if
        :: result == DONE -> break
@@ -99,12 +100,12 @@ inline free_block(me, block)
            w = word;
 #ifdef COMPARE_OUTSIDE
            atomic { word = WORD(block, COUNT(w) + 1); leave(me) };
-           fire = (notify_at == COUNT(word));
+           fire = (threshold == COUNT(word));
 #elif defined(LOAD_OUTSIDE)
            atomic { word = WORD(block, COUNT(w) + 1); leave(me) };
-           fire = (notify_at == COUNT(w) + 1);
+           fire = (threshold == COUNT(w) + 1);
 #else
-           n = notify_at;
+           n = threshold;
            atomic { word = WORD(block, COUNT(w) + 1); leave(me); fire = (n == COUNT(w) + 1); n = 0 };
 #endif
            break
@@ -149,5 +150,5 @@ init {
     assert(heap_lock == 0);
     assert(COUNT(word) + x_remote == 3);
     assert(is_pending || group == COUNT(word));
-    assert(is_pending || notify_at == COUNT(word) + 1)
+    assert(is_pending || threshold == COUNT(word) + 1)
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * A superblock's way through the fullness groups.  Relisted with any number of blocks in use it must be listed in the
- * group of that number, with notify_at at exactly the count where the next group begins; walked up by free() one block
- * at a time it must be in the right group after every single free; and whatever malloc and free do to a heap, retiring
- * and activating superblocks as they go, the lists must tell the truth at any moment.
+ * group of that number, with the threshold at exactly the count where the next group begins; walked up by free() one
+ * block at a time it must be in the right group after every single free; and whatever malloc and free do to a heap,
+ * retiring and activating superblocks as they go, the lists must tell the truth at any moment.
  */
 #include "heap/remote.h"
 #include "inspect.h"
@@ -12,14 +12,14 @@
 static const size_t sizes[] = {64, 208, 576, 1000, 1100, 5000, 20000, 50000, 120000};
 
 /* The free count at which a superblock with `free_now` free blocks leaves its group upwards. */
-static unsigned notify_expected(const struct superblock *s, unsigned free_now)
+static unsigned threshold_expected(const struct superblock *s, unsigned free_now)
 {
     unsigned uncarved = (unsigned)(s->blocks - s->carved);
     enum group now = group_expected(s->blocks, uncarved + free_now);
     for (unsigned n = free_now + 1; n <= s->carved; n++)
         if (group_expected(s->blocks, uncarved + n) != now)
             return n;
-    return NOTIFY_NEVER;
+    return THRESHOLD_NEVER;
 }
 
 static void expect_listed_right(const struct heap *h, const struct superblock *s)
@@ -27,7 +27,7 @@ static void expect_listed_right(const struct heap *h, const struct superblock *s
     unsigned free_now = word_count(s->word), available = (unsigned)(s->blocks - s->carved) + free_now;
     EXPECT(superblock_owner(s) == h);
     EXPECT_EQ(s->group, group_expected(s->blocks, available));
-    EXPECT_EQ(s->notify_at, notify_expected(s, free_now));
+    EXPECT_EQ(s->threshold, threshold_expected(s, free_now));
     EXPECT_EQ(s->x_remote, REMOTE_ARMED);
     EXPECT(descriptor_of_slice(h->class[s->class].head[s->group] - 1) == s);
     EXPECT_EQ(h->class[s->class].listed, 1);

@@ -165,9 +165,9 @@ static void expect_transition_not_lost(const struct superblock *s)
     enum group expected = group_expected(s->blocks, available);
     EXPECT_MSG(s->group == expected, "superblock %p: %u of %u available, listed in group %d, not %d",
                (void *)superblock_start(s), available, s->blocks, s->group, (int)expected);
-    EXPECT_MSG(s->notify_at == NOTIFY_NEVER ? s->group == group_empty : s->notify_at > word_count(s->word),
+    EXPECT_MSG(s->threshold == THRESHOLD_NEVER ? s->group == group_empty : s->threshold > word_count(s->word),
                "superblock %p: %u free, notify at %u: the next step is not armed", (void *)superblock_start(s),
-               word_count(s->word), s->notify_at);
+               word_count(s->word), s->threshold);
     EXPECT_MSG(s->x_remote == REMOTE_ARMED || (s->x_remote == 0 && s->group == group_empty),
                "superblock %p: remote word %llx is not armed and nobody was told", (void *)superblock_start(s),
                (unsigned long long)s->x_remote);
@@ -222,7 +222,7 @@ void expect_heaps_sound(void)
         EXPECT_MSG(active || listed || pending, "superblock %p is nowhere", (void *)superblock_start(s));
         EXPECT_EQ(s->group != group_none, listed);
         if (active)
-            EXPECT_EQ(s->notify_at, NOTIFY_NEVER);
+            EXPECT_EQ(s->threshold, THRESHOLD_NEVER);
         else if (listed && !pending)
             expect_transition_not_lost(s);
     }

@@ -94,13 +94,13 @@ static void what_is_listed_is_checked(void)
     t->slice.next = SLICE_NONE;
     EXPECT(superblock_check_listed(s, h) != NULL);
     t->slice.next = next;
-    unsigned group = s->group, notify_at = s->notify_at;
+    unsigned group = s->group, threshold = s->threshold;
     s->group = group_none;
     EXPECT(superblock_check_listed(s, h) != NULL);
     s->group = (uint8_t)group;
-    s->notify_at = NOTIFY_NEVER;
+    s->threshold = THRESHOLD_NEVER;
     EXPECT(superblock_check_listed(s, h) != NULL);
-    s->notify_at = (uint16_t)notify_at;
+    s->threshold = (uint16_t)threshold;
     EXPECT(superblock_check_listed(s, h) == NULL);
     lock_release(&h->lock);
 }

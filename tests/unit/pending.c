@@ -128,7 +128,8 @@ static void what_has_gone_is_forgotten(struct heap *h, unsigned c)
     flush(h);
     EXPECT_EQ(pending_length(other), 1);
     flush(other);
-    EXPECT(other->active[c] == s && s->group == group_none && s->notify_at == NOTIFY_NEVER && s->x_pending_next == 0);
+    EXPECT(other->active[c] == s && s->group == group_none && s->threshold == THRESHOLD_NEVER);
+    EXPECT(s->x_pending_next == 0);
     other->active[c] = &empty_superblock;
     superblock_clear_owner(s);
     relist(other, s);

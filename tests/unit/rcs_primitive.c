@@ -127,13 +127,13 @@ static void pushes_and_pops(void)
     EXPECT_EQ(word_count(*link_of(a)), left);
     EXPECT_EQ(push(a, s), hot_double);
     EXPECT_EQ(s->word, word_pack(a, left + 1));
-    s->notify_at = (uint16_t)(left + 2);
+    s->threshold = (uint16_t)(left + 2);
     EXPECT_EQ(push(b, s), hot_pushed_notify);
     EXPECT_EQ(word_count(s->word), left + 2); /* the free has happened all the same */
     EXPECT(pop(c) == b && pop(c) == a);
-    s->notify_at = (uint16_t)(left + 2);
+    s->threshold = (uint16_t)(left + 2);
     EXPECT_EQ(push(a, s), hot_pushed); /* one before and one after the step do not notify */
-    s->notify_at = (uint16_t)(left + 1);
+    s->threshold = (uint16_t)(left + 1);
     EXPECT_EQ(push(b, s), hot_pushed);
     EXPECT(pop(c) == b);
 

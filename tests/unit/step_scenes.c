@@ -197,7 +197,7 @@ static void set_step(void)
     fill(small, SMALL, 2);
     const struct superblock *s = filled[0];
     EXPECT(s != active(small) && s->group == group_nearly_full);
-    while (word_count(s->word) + 1 != s->notify_at)
+    while (word_count(s->word) + 1 != s->threshold)
         free_some(s, 1);
     lend(s, 4);
     unsigned n = one_of(s);
