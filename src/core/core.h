@@ -12,7 +12,7 @@
 
 enum hot_pushed {
     hot_pushed = HOT_PUSHED,
-    hot_pushed_notify = HOT_PUSHED_NOTIFY, /* the count has reached the threshold: the caller goes on with free_notify */
+    hot_pushed_notify = HOT_PUSHED_NOTIFY, /* the threshold is reached: the caller goes on with free_notify */
     hot_foreign = HOT_FOREIGN,             /* another heap owns the superblock, or none does */
     hot_double = HOT_DOUBLE,               /* it is the top block already */
     hot_aborted = HOT_ABORTED,

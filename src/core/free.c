@@ -74,7 +74,7 @@ NOINLINE void free_send_batch(size_t i)
     struct heap *owner = chain != 0 ? outbox_deliver(chain) : NULL;
     slow_leave();
     if (chain != 0)
-        look_at(owner, word_count(chain));
+        look_at(owner, freelist_count(chain));
 }
 
 /* True if the block is on its way. */
@@ -82,12 +82,12 @@ static bool send(struct superblock *s, void *p)
 {
     const unsigned chain = outbox_chain_of(p);
     for (int i = 0; i < 2; i++) {
-        uint64_t word = hot_send(p);
-        if (word == SEND_DOUBLE)
+        uint64_t list = hot_send(p);
+        if (list == SEND_DOUBLE)
             free_double(p);
-        else if (word != SEND_REFUSED && word_count(word) >= s->batch)
+        else if (list != SEND_REFUSED && freelist_count(list) >= s->batch)
             free_send_batch(chain);
-        if (word != SEND_REFUSED)
+        if (list != SEND_REFUSED)
             return true;
         free_send_batch(chain); /* another superblock's, perhaps */
     }

@@ -11,10 +11,10 @@
  *         section:                                   section:
  *           h = heap_of_cid[cid]                       if (s->owner != heap_of_cid[cid]) remote
  *           s = h->active[c]                           if (p is no block start) or (p is the top) error
- *           w = s->word;  if (w == 0) refill           w = s->word;  n = s->threshold
- *           link = *block(w)                           *p = w
- *           if (count(link) + 1 != count(w)) damaged   s->word = {p, count(w) + 1}             commit
- *           s->word = link            commit         if (count(w) + 1 == n) notify
+ *           w = s->freelist;  if (w == 0) refill       w = s->freelist;  n = s->threshold
+ *           next = *top(w)                             *p = w
+ *           if (count(next) + 1 != count(w)) damaged   s->freelist = {p, count(w) + 1}         commit
+ *           s->freelist = next        commit         if (count(w) + 1 == n) notify
  *         return block(w)
  *
  * free's n is loaded inside the section and compared after it: loaded outside, a threshold armed in between is missed.
@@ -42,7 +42,7 @@ FUNCTION \name, exported=1
 	leaq	size_class_of_small(%rip), %rcx
 	movzbl	(%rcx, %rdi), %edi
 	POP	\name, \slow, \slow
-	shrq	$WORD_COUNT_BITS, %rcx			/* the next malloc will read the next block */
+	shrq	$FREELIST_COUNT_BITS, %rcx			/* the next malloc will read the next block */
 	prefetcht0 (%rcx)
 	ret
 	SECTION_ABORT \name, \slow

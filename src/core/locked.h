@@ -39,25 +39,25 @@ static inline void *pop_under_lock(struct heap *h, unsigned c)
 {
     ASSERT(lock_is_mine(&h->lock));
     struct superblock *s = h->active[c];
-    uint64_t word = s->word;
-    if (unlikely(word == 0))
+    uint64_t list = s->freelist;
+    if (unlikely(list == 0))
         return NULL;
-    uint64_t link = *link_of(word_block(word));
-    if (unlikely(word_count(link) + 1 != word_count(word)))
+    uint64_t next = *next_of(freelist_top(list));
+    if (unlikely(freelist_count(next) + 1 != freelist_count(list)))
         return NULL;
-    __atomic_store_n(&s->word, link, __ATOMIC_RELEASE);
-    return word_block(word);
+    __atomic_store_n(&s->freelist, next, __ATOMIC_RELEASE);
+    return freelist_top(list);
 }
 
 /* Lock of the owner held. */
 static inline enum hot_pushed push_under_lock(void *block, struct superblock *s)
 {
-    uint64_t word = s->word, pushed = word_pack(block, word_count(word) + 1);
-    if (unlikely(word_block(word) == block))
+    uint64_t list = s->freelist, pushed = freelist_pack(block, freelist_count(list) + 1);
+    if (unlikely(freelist_top(list) == block))
         return hot_double;
-    *link_of(block) = word;
-    __atomic_store_n(&s->word, pushed, __ATOMIC_RELEASE); /* the link first, for the child of a fork */
-    return unlikely(word_count(pushed) == s->threshold) ? hot_pushed_notify : hot_pushed;
+    *next_of(block) = list;
+    __atomic_store_n(&s->freelist, pushed, __ATOMIC_RELEASE); /* the next first, for the child of a fork */
+    return unlikely(freelist_count(pushed) == s->threshold) ? hot_pushed_notify : hot_pushed;
 }
 
 /* As hot_pop. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The pop and the push of a block for aarch64; sections_x86_64.h and hot_x86_64.S explain them.  `owner` is loaded with acquire before
- * `word`: a superblock that just became this heap's must be seen with the list its last owner left.
+ * `freelist`: a superblock that just became this heap's must be seen with the list its last owner left.
  */
 #if defined(__aarch64__)
 #include "core/results.h"
@@ -20,15 +20,15 @@ FUNCTION hot_pop
 	LOAD_HEAP 1
 	add	x1, x1, x0, lsl #3
 	ldr	x1, [x1, HEAP_ACTIVE]
-	ldr	x2, [x1, SUPERBLOCK_WORD]
-	lsr	x3, x2, #WORD_COUNT_BITS
+	ldr	x2, [x1, SUPERBLOCK_FREELIST]
+	lsr	x3, x2, #FREELIST_COUNT_BITS
 	cbz	x3, .Lpop_nothing
 	ldr	x4, [x3]
 	add	w5, w4, #1
 	eor	w5, w5, w2
-	tst	w5, #((1 << WORD_COUNT_BITS) - 1)
+	tst	w5, #((1 << FREELIST_COUNT_BITS) - 1)
 	b.ne	.Lpop_nothing
-	str	x4, [x1, SUPERBLOCK_WORD]
+	str	x4, [x1, SUPERBLOCK_FREELIST]
 	SECTION_COMMITTED pop
 	mov	x0, x3
 	ret
@@ -46,20 +46,20 @@ FUNCTION hot_push
 	ldar	x3, [x3]
 	cmp	x2, x3
 	b.ne	.Lpush_foreign
-	ldr	x4, [x1, SUPERBLOCK_WORD]
-	and	x5, x4, #((1 << WORD_COUNT_BITS) - 1)
-	add	x5, x5, x0, lsl #WORD_COUNT_BITS
+	ldr	x4, [x1, SUPERBLOCK_FREELIST]
+	and	x5, x4, #((1 << FREELIST_COUNT_BITS) - 1)
+	add	x5, x5, x0, lsl #FREELIST_COUNT_BITS
 	add	x5, x5, #1
 	add	x6, x4, #1
 	cmp	x5, x6					/* the top block already? */
 	b.eq	.Lpush_double
 	ldrh	w6, [x1, SUPERBLOCK_THRESHOLD]
-	add	x7, x1, SUPERBLOCK_WORD			/* stlr takes no offset */
+	add	x7, x1, SUPERBLOCK_FREELIST			/* stlr takes no offset */
 	str	x4, [x0]
 	stlr	x5, [x7]
 	SECTION_COMMITTED push
 	eor	w6, w6, w5
-	tst	w6, #((1 << WORD_COUNT_BITS) - 1)
+	tst	w6, #((1 << FREELIST_COUNT_BITS) - 1)
 	cset	w0, eq					/* HOT_PUSHED_NOTIFY, else HOT_PUSHED */
 	ret
 .Lpush_foreign:
@@ -83,13 +83,13 @@ FUNCTION hot_send
 	cbz	x3, .Lsend_refused
 	add	x3, x3, x2, lsl #3
 	ldr	x4, [x3]
-	lsr	x5, x4, #(SLICE_SHIFT + WORD_COUNT_BITS)
+	lsr	x5, x4, #(SLICE_SHIFT + FREELIST_COUNT_BITS)
 	cbz	x5, 1f
 	cmp	x5, x1
 	b.ne	.Lsend_refused
 1:	add	x5, x4, #1
-	and	x6, x5, #((1 << WORD_COUNT_BITS) - 1)
-	add	x6, x6, x0, lsl #WORD_COUNT_BITS
+	and	x6, x5, #((1 << FREELIST_COUNT_BITS) - 1)
+	add	x6, x6, x0, lsl #FREELIST_COUNT_BITS
 	cmp	x5, x6					/* the top block already? */
 	b.eq	.Lsend_double
 	str	x4, [x0]

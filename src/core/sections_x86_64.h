@@ -6,43 +6,43 @@
 #include "heap/layout.h"
 #include "rcs/section_x86_64.h"
 
-#if WORD_COUNT_BITS != 16
+#if FREELIST_COUNT_BITS != 16
 #error "counts are compared and stored by 16-bit instructions"
 #endif
 
 /* Pops a block of class %rdi into %rax; goes to `empty` or `damaged` with %rdi intact.  Uses rdx rsi r8; leaves the
- * link in %rcx. */
+ * next in %rcx. */
 .macro POP name, empty, damaged
 	SECTION_BEGIN \name, %rax, %rdx
 	LOAD_HEAP %rax, %eax, %rcx
 	movq	HEAP_ACTIVE(%rcx, %rdi, 8), %rsi
-	movq	SUPERBLOCK_WORD(%rsi), %rax
-	shrq	$WORD_COUNT_BITS, %rax
+	movq	SUPERBLOCK_FREELIST(%rsi), %rax
+	shrq	$FREELIST_COUNT_BITS, %rax
 	jz	\empty
 	movq	(%rax), %rcx
 	leal	1(%rcx), %r8d
-	cmpw	SUPERBLOCK_WORD(%rsi), %r8w
+	cmpw	SUPERBLOCK_FREELIST(%rsi), %r8w
 	jne	\damaged
-	movq	%rcx, SUPERBLOCK_WORD(%rsi)
+	movq	%rcx, SUPERBLOCK_FREELIST(%rsi)
 	SECTION_COMMITTED \name
 .endm
 
-/* Pushes block %rdi to the superblock %rax.  Uses rcx rdx rsi r8 r9 r10; leaves the new word in %r9. */
+/* Pushes block %rdi to the superblock %rax.  Uses rcx rdx rsi r8 r9 r10; leaves the new freelist in %r9. */
 .macro PUSH name, foreign, double, notify, is_block=
 	SECTION_BEGIN \name, %rcx, %rdx
 	LOAD_HEAP %rcx, %ecx, %rsi
 	cmpq	%rsi, SUPERBLOCK_OWNER(%rax)
 	jne	\foreign
 	\is_block
-	movq	SUPERBLOCK_WORD(%rax), %r8
+	movq	SUPERBLOCK_FREELIST(%rax), %r8
 	leaq	1(%r8), %r10
-	imulq	$1 << WORD_COUNT_BITS, %rdi, %r9
+	imulq	$1 << FREELIST_COUNT_BITS, %rdi, %r9
 	movw	%r10w, %r9w
 	cmpq	%r10, %r9				/* the top block already? */
 	je	\double
 	movzwl	SUPERBLOCK_THRESHOLD(%rax), %ecx
 	movq	%r8, (%rdi)
-	movq	%r9, SUPERBLOCK_WORD(%rax)
+	movq	%r9, SUPERBLOCK_FREELIST(%rax)
 	SECTION_COMMITTED \name
 	cmpw	%cx, %r9w
 	je	\notify
@@ -63,12 +63,12 @@
 	jz	\refused
 	movq	(%rsi, %r10, 8), %r8
 	movq	%r8, %rcx
-	shrq	$(SLICE_SHIFT + WORD_COUNT_BITS), %rcx
+	shrq	$(SLICE_SHIFT + FREELIST_COUNT_BITS), %rcx
 	jz	1f
 	cmpq	%rcx, %r11
 	jne	\refused
 1:	leaq	1(%r8), %rcx
-	imulq	$1 << WORD_COUNT_BITS, %rdi, %r9
+	imulq	$1 << FREELIST_COUNT_BITS, %rdi, %r9
 	movw	%cx, %r9w
 	cmpq	%rcx, %r9				/* the top block already? */
 	je	\double

@@ -33,11 +33,11 @@ static const char *check_carved(const struct superblock *s)
 }
 
 /* Of a sound list: NULL if all are blocks that exist and not in `seen`, where they are from now on. */
-static const char *mark_blocks(const struct superblock *s, uint64_t word, uint64_t *seen)
+static const char *mark_blocks(const struct superblock *s, uint64_t list, uint64_t *seen)
 {
-    for (uint64_t at = word; at != 0; at = *link_of(word_block(at))) {
-        unsigned i = superblock_block_number(s, word_block(at));
-        if (!superblock_is_block(s, word_block(at)))
+    for (uint64_t at = list; at != 0; at = *next_of(freelist_top(at))) {
+        unsigned i = superblock_block_number(s, freelist_top(at));
+        if (!superblock_is_block(s, freelist_top(at)))
             return "a block that does not exist on a list";
         if ((seen[i / 64] >> (i % 64) & 1) != 0)
             return "a block on both lists of its superblock";
@@ -48,7 +48,7 @@ static const char *mark_blocks(const struct superblock *s, uint64_t word, uint64
 
 static const char *check_lists(const struct superblock *s)
 {
-    uint64_t local = superblock_word(s), remote = atomic_load(&s->x_remote) & ~(uint64_t)REMOTE_ARMED;
+    uint64_t local = superblock_freelist(s), remote = atomic_load(&s->x_remote) & ~(uint64_t)REMOTE_ARMED;
     uint64_t seen[SUPERBLOCK_BLOCKS_MAX / 64] = {0};
     if (superblock_check_list(s, local) != NULL || superblock_check_list(s, remote) != NULL)
         return NULL;

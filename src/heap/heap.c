@@ -152,7 +152,7 @@ enum rcs_result heap_give_up(struct heap *h, struct superblock *s)
     if (result != rcs_done)
         return result;
     do
-        result = heap_commit(h, s, &s->word, superblock_word(s), &s->owner, 0);
+        result = heap_commit(h, s, &s->freelist, superblock_freelist(s), &s->owner, 0);
     while (result == rcs_changed);
     if (result == rcs_done && s->group != group_none)
         heap_list_remove(h, s);
@@ -163,7 +163,7 @@ enum rcs_result heap_give_up(struct heap *h, struct superblock *s)
 
 static bool has_room(const struct superblock *s)
 {
-    return superblock_word(s) != 0 || superblock_is_carvable(s) || word_count(atomic_load(&s->x_remote)) != 0;
+    return superblock_freelist(s) != 0 || superblock_is_carvable(s) || freelist_count(atomic_load(&s->x_remote)) != 0;
 }
 
 /* Superblocks less than an eighth free are listed as they come, and each is worth a few blocks: a few of them are

@@ -11,8 +11,9 @@
 #define BLOCK_ALIGNMENT 16
 #define STEP_SHIFT 7 /* classes above SMALL_BYTES_MAX are multiples of this power of two */
 
-/* A word: {address of the top block << WORD_COUNT_BITS | count}, here 16 bits of count for 16-bit instructions. */
-#define WORD_COUNT_BITS 16
+/* A freelist head: {address of the top block << FREELIST_COUNT_BITS | count}, here 16 bits of count for 16-bit
+ * instructions. */
+#define FREELIST_COUNT_BITS 16
 
 /* struct slice */
 #define SLICE_TO_HEAD 0
@@ -25,7 +26,7 @@
 #define SUPERBLOCK_BATCH 39
 #define SUPERBLOCK_BASE 40
 #define SUPERBLOCK_RECIPROCAL 48
-#define SUPERBLOCK_WORD 64
+#define SUPERBLOCK_FREELIST 64
 
 /* struct heap */
 #define HEAP_OUTBOX 192

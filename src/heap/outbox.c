@@ -10,7 +10,7 @@
 
 struct heap *outbox_deliver(uint64_t chain)
 {
-    struct superblock *s = descriptor_head(descriptor_of(word_block(chain)));
+    struct superblock *s = descriptor_head(descriptor_of(freelist_top(chain)));
     struct heap *owner = superblock_owner(s);
     switch (remote_push_chain(s, chain)) {
     case remote_pushed_armed:
@@ -29,14 +29,14 @@ struct heap *outbox_deliver(uint64_t chain)
 uint64_t outbox_take(struct heap *h, unsigned i)
 {
     ASSERT(lock_is_mine(&h->lock));
-    uint64_t *chain = &h->chain[i], word;
+    uint64_t *chain = &h->chain[i], list;
     for (int tries = 0; h->outbox != NULL && tries < TRIES_MAX; tries++) {
-        word = __atomic_load_n(chain, __ATOMIC_RELAXED);
-        if (word == 0)
+        list = __atomic_load_n(chain, __ATOMIC_RELAXED);
+        if (list == 0)
             return 0;
-        enum rcs_result result = rcs_compare_and_store(h, chain, word, chain, 0);
+        enum rcs_result result = rcs_compare_and_store(h, chain, list, chain, 0);
         if (result == rcs_done)
-            return word;
+            return list;
         if (result == rcs_moved)
             return 0;
     }

@@ -5,7 +5,7 @@
  * atomic instruction, and no line that another cpu is writing.
  *
  * A heap has OUTBOX_CHAINS chains, each of blocks of one slice, whose number picks it; a chain is linked as
- * x_remote is, from an empty word.  It is sent when it is as long as the superblock's `batch`, when a block of another
+ * x_remote is, from an empty list.  It is sent when it is as long as the superblock's `batch`, when a block of another
  * slice wants its place, when the heap's slow path comes by, and by passes: malloc_trim, memory that is short, and
  * the manager's clock, where nothing has been added for a period.
  *

@@ -42,7 +42,7 @@ static size_t superblocks_most = SIZE_MAX;
 /* What the lists look like, in 15 bits. */
 static uint16_t look_of(const struct superblock *s)
 {
-    uint64_t lists = superblock_word(s) * 0x9e3779b97f4a7c15ull ^
+    uint64_t lists = superblock_freelist(s) * 0x9e3779b97f4a7c15ull ^
                      atomic_load_explicit(&s->x_remote, memory_order_relaxed) * 0xc2b2ae3d27d4eb4full;
     return (uint16_t)(lists >> 48) & (uint16_t)~SEEN_PURGED;
 }
@@ -144,7 +144,7 @@ static void put_online(const struct offline *o)
 {
     struct heap *h = o->heap;
     struct superblock *s = o->superblock;
-    if (h->is_idle && superblock_is_mostly_free(s, s->word)) {
+    if (h->is_idle && superblock_is_mostly_free(s, s->freelist)) {
         global_adopt(s);
     } else {
         lock_take(&h->lock);
@@ -160,8 +160,8 @@ static const char *purge_superblock(struct batch *b, struct offline *o)
     const char *damage = NULL;
     struct superblock *s = o->superblock;
     heap_collect(o->heap, s);
-    if (superblock_live(s, s->word) == 0)
-        return superblock_check_list(s, s->word);
+    if (superblock_live(s, s->freelist) == 0)
+        return superblock_check_list(s, s->freelist);
     o->units = superblock_uncarve(s, &damage);
     if (damage == NULL && b->lends)
         o->units &= ~superblock_lend(s);
@@ -205,7 +205,7 @@ static void finish(struct batch *b)
             continue;
         if (!b->pages.refused)
             superblock_note_purged(s, o->units & s->uncarved);
-        if (superblock_live(s, s->word) == 0) {
+        if (superblock_live(s, s->freelist) == 0) {
             superblock_give(s);
             b->gave_spans = true;
         } else {

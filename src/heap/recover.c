@@ -4,11 +4,11 @@
  * slow paths, and none of them is here to finish.
  *
  * A fork shows the child every thread's stores in their order up to some point.  Sections change the heap by one store,
- * so words, owners and active slots are as good as ever.  What is done in several stores is done under a lock; a lock
- * found held tells that its data may be half-written, and they are made anew from something that is not:
+ * so free lists, owners and active slots are as good as ever.  What is done in several stores is done under a lock; a
+ * lock found held tells that its data may be half-written, and they are made anew from something that is not:
  *   binding lock   heap_of_cid, and from it each heap's slot (exchange, heap_bind_slow); the chunk of heap/meta.c is
  *                  given up
- *   heap lock      its lists, from the owner words: every superblock it owns is made
+ *   heap lock      its lists, from the superblocks' owners: every superblock it owns is made
  *                  pending and relisted
  *                  (heap/relist.c); blocks counted as carved, from the units
  *   span lock      bins, from the tags of free spans
@@ -60,8 +60,8 @@ static void empty_lists(struct heap *h)
 /* Frees are waiting that nobody was told of, or a step up was reached that nobody took. */
 static bool is_due(const struct superblock *s)
 {
-    uint64_t remote = atomic_load(&s->x_remote), word = superblock_word(s);
-    return (word_count(remote) != 0 && (remote & REMOTE_ARMED) == 0) || word_count(word) >= s->threshold;
+    uint64_t remote = atomic_load(&s->x_remote), list = superblock_freelist(s);
+    return (freelist_count(remote) != 0 && (remote & REMOTE_ARMED) == 0) || freelist_count(list) >= s->threshold;
 }
 
 /* In the hands of a thread that is not here: detached.  Any heap will do. */

@@ -25,21 +25,21 @@ static enum refill refill_failed(enum rcs_result result)
  * would take too much memory.) */
 static bool remote_is_trickle(const struct superblock *s)
 {
-    unsigned back = word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed));
+    unsigned back = freelist_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed));
     return back != 0 && back < s->blocks / 4 && s->block_bytes <= 1024;
 }
 
 /* Gives `s`, of heap `h`, a free block; refill_exhausted if it has none.  `eager`: it follows one that was used up. */
 static enum refill restock(struct heap *h, struct superblock *s, bool eager)
 {
-    if (superblock_word(s) != 0)
+    if (superblock_freelist(s) != 0)
         return refill_ready;
     enum rcs_result result;
-    if (word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed)) != 0 &&
+    if (freelist_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed)) != 0 &&
         !(superblock_is_carvable(s) && remote_is_trickle(s))) {
-        /* Linked from an empty word, the chain is a list as it stands. */
+        /* Linked from an empty list, the chain is a list as it stands. */
         uint64_t chain = remote_take(s, false);
-        result = heap_commit(h, s, &s->word, 0, &s->word, chain);
+        result = heap_commit(h, s, &s->freelist, 0, &s->freelist, chain);
         if (result != rcs_done)
             remote_return(s, chain);
     } else if (!superblock_is_carvable(s)) {
@@ -48,7 +48,7 @@ static enum refill restock(struct heap *h, struct superblock *s, bool eager)
         struct carving carving = superblock_carve(s, eager ? carve_many : carve_some);
         /* Counted before it is published: from the commit on, other threads may ask what a block of it is. */
         superblock_count_carving(s, carving);
-        result = heap_commit(h, s, &s->word, 0, &s->word, carving.word);
+        result = heap_commit(h, s, &s->freelist, 0, &s->freelist, carving.list);
         if (result != rcs_done)
             superblock_discount_carving(s, carving);
     }
@@ -72,8 +72,8 @@ static enum rcs_result disarm(struct heap *h, struct superblock *s)
 {
     enum rcs_result result;
     do {
-        uint64_t word = superblock_word(s);
-        result = heap_commit(h, s, &s->word, word, &s->threshold_and_sizes, with_threshold(s, THRESHOLD_NEVER));
+        uint64_t list = superblock_freelist(s);
+        result = heap_commit(h, s, &s->freelist, list, &s->threshold_and_sizes, with_threshold(s, THRESHOLD_NEVER));
     } while (result == rcs_changed);
     return result;
 }
@@ -154,11 +154,11 @@ static enum rcs_result activate(struct heap *h, unsigned c, struct superblock *o
     return heap_commit(h, s, slot, (uint64_t)(uintptr_t)old, slot, (uint64_t)(uintptr_t)s);
 }
 
-/* The pop refuses a top block whose link does not continue the count: somebody wrote to it after freeing it.  What is
+/* The pop refuses a top block whose next does not continue the count: somebody wrote to it after freeing it.  What is
  * read here may be a block that was just handed out, so this is a suspicion only. */
-static bool is_suspect(uint64_t word)
+static bool is_suspect(uint64_t list)
 {
-    return word != 0 && word_count(*link_of(word_block(word))) + 1 != word_count(word);
+    return list != 0 && freelist_count(*next_of(freelist_top(list))) + 1 != freelist_count(list);
 }
 
 /* Takes the active superblock offline to look at its list in peace. */
@@ -167,7 +167,7 @@ static enum rcs_result inspect(struct heap *h, struct superblock *s)
     enum rcs_result result = heap_give_up(h, s);
     if (result != rcs_done)
         return result;
-    const char *damage = superblock_check_list(s, s->word);
+    const char *damage = superblock_check_list(s, s->freelist);
     if (damage != NULL)
         superblock_quarantine(s, "malloc", damage);
     else
@@ -244,14 +244,14 @@ enum refill heap_refill(struct heap *h, unsigned c)
     ASSERT(lock_is_mine(&h->lock));
     struct superblock *old = h->active[c];
     h->refills++;
-    if (unlikely(is_suspect(superblock_word(old)))) {
+    if (unlikely(is_suspect(superblock_freelist(old)))) {
         enum rcs_result inspected = inspect(h, old);
         if (inspected != rcs_done)
             return refill_failed(inspected);
         old = h->active[c];
     }
     const unsigned aside = 3; /* superblocks a class may have to let a trickle collect */
-    bool used_up = superblock_word(old) == 0 && !superblock_is_carvable(old);
+    bool used_up = superblock_freelist(old) == 0 && !superblock_is_carvable(old);
     bool trickle = used_up && remote_is_trickle(old) && h->class[c].listed < aside;
     struct superblock *s = instead_of_carving(h, c);
     if (old != &empty_superblock && !trickle && s == NULL) {
@@ -277,11 +277,11 @@ void *heap_take_fresh(struct heap *h, unsigned c)
     if (!superblock_has_zeros(s) || superblock_free_blocks(s) != 0)
         return NULL;
     struct carving carving = superblock_carve(s, carve_least);
-    uint64_t *block = word_block(carving.word), rest = *block;
+    uint64_t *block = freelist_top(carving.list), rest = *block;
     if (!superblock_is_zero_block(s, block))
         return NULL; /* its beginning is in a unit before */
     superblock_count_carving(s, carving);
-    if (rest != 0 && heap_commit(h, s, &s->word, 0, &s->word, rest) != rcs_done) {
+    if (rest != 0 && heap_commit(h, s, &s->freelist, 0, &s->freelist, rest) != rcs_done) {
         superblock_discount_carving(s, carving);
         return NULL;
     }
@@ -307,13 +307,13 @@ static void *take_from(struct heap *h, struct superblock *s)
 {
     void *block = NULL;
     if (heap_collect(h, s) == rcs_done && restock(h, s, false) == refill_ready) {
-        const char *damage = is_suspect(s->word) ? superblock_check_list(s, s->word) : NULL;
+        const char *damage = is_suspect(s->freelist) ? superblock_check_list(s, s->freelist) : NULL;
         if (damage != NULL) {
             superblock_quarantine(s, "malloc", damage);
             return NULL;
         }
-        block = word_block(s->word);
-        s->word = *link_of(block);
+        block = freelist_top(s->freelist);
+        s->freelist = *next_of(block);
     }
     heap_relist(h, s);
     return block;

@@ -5,7 +5,7 @@
  *
  * Emptiness is known in steps without a counter per operation: `threshold` is the count of free blocks at
  * which the next step begins, and the free that reaches it calls back.  It is armed by a section that compares the
- * word (a plain store loses frees that happen between reading the count and arming), and read by free inside its
+ * list (a plain store loses frees that happen between reading the count and arming), and read by free inside its
  * section (outside, a free between commit and read would be missed).  A notification is a hint: everything is looked
  * at anew under the lock.
  *
@@ -28,10 +28,10 @@
 #define ATTEMPTS_MAX 16
 #define AUDIT_PACE   8 /* an audit reads a whole superblock */
 
-static enum group group_for(const struct superblock *s, uint64_t word)
+static enum group group_for(const struct superblock *s, uint64_t list)
 {
-    unsigned spare = superblock_spare(s, word);
-    if (superblock_live(s, word) == 0)
+    unsigned spare = superblock_spare(s, list);
+    if (superblock_live(s, list) == 0)
         return group_empty;
     if (spare * 8 < s->blocks)
         return group_nearly_full;
@@ -39,7 +39,7 @@ static enum group group_for(const struct superblock *s, uint64_t word)
         return group_eighth;
     if (spare * 2 < s->blocks)
         return group_quarter;
-    return superblock_is_mostly_free(s, word) ? group_mostly_free : group_half;
+    return superblock_is_mostly_free(s, list) ? group_mostly_free : group_half;
 }
 
 /* The count of free blocks at which the superblock leaves its group upwards. */
@@ -60,18 +60,18 @@ static unsigned next_step(const struct superblock *s, enum group group)
 enum rcs_result heap_collect(struct heap *h, struct superblock *s)
 {
     ASSERT(lock_is_mine(&h->lock) || superblock_is_detached(s));
-    if (word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed)) == 0)
+    if (freelist_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed)) == 0)
         return rcs_done;
     uint64_t chain = remote_take(s, false);
     enum rcs_result result;
     do {
-        /* Linked from an empty word, the chain is a list as it stands. */
-        uint64_t word = superblock_word(s), joined = word == 0 ? chain : superblock_join(s, chain, word);
+        /* Linked from an empty list, the chain is a list as it stands. */
+        uint64_t list = superblock_freelist(s), joined = list == 0 ? chain : superblock_join(s, chain, list);
         if (joined == 0) { /* the chain is dropped; its blocks count as live for ever, so s is never released */
             damage_report("free", s, "a freed block was written to");
             return rcs_done;
         }
-        result = heap_commit(h, s, &s->word, word, &s->word, joined);
+        result = heap_commit(h, s, &s->freelist, list, &s->freelist, joined);
     } while (result == rcs_changed);
     if (result != rcs_done)
         remote_return(s, superblock_join(s, chain, 0));
@@ -86,9 +86,9 @@ static bool arm(struct superblock *s)
 }
 
 /* An own superblock becomes detached, unless a block of it was taken or freed meanwhile. */
-static bool give_up(struct heap *h, struct superblock *s, uint64_t word)
+static bool give_up(struct heap *h, struct superblock *s, uint64_t list)
 {
-    if (heap_commit(h, s, &s->word, word, &s->owner, 0) != rcs_done)
+    if (heap_commit(h, s, &s->freelist, list, &s->owner, 0) != rcs_done)
         return false;
     heap_list_remove(h, s);
     return true;
@@ -96,14 +96,14 @@ static bool give_up(struct heap *h, struct superblock *s, uint64_t word)
 
 static void release(struct heap *h, struct superblock *s)
 {
-    uint64_t word = superblock_word(s), armed = REMOTE_ARMED;
-    if (word_count(word) != s->carved || !atomic_compare_exchange_strong(&s->x_remote, &armed, 0))
+    uint64_t list = superblock_freelist(s), armed = REMOTE_ARMED;
+    if (freelist_count(list) != s->carved || !atomic_compare_exchange_strong(&s->x_remote, &armed, 0))
         return;
-    if (!give_up(h, s, word)) {
+    if (!give_up(h, s, list)) {
         heap_push_pending(h, s); /* it is not armed any more: somebody has to relist it again */
         return;
     }
-    const char *damage = superblock_check_list(s, word);
+    const char *damage = superblock_check_list(s, list);
     if (damage != NULL)
         superblock_quarantine(s, "free", damage);
     else
@@ -117,10 +117,10 @@ static unsigned surplus_floor(unsigned c)
 }
 
 /* Empty ones go first, whichever they are: what is mostly free is still this heap's to fill or to empty. */
-static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t word)
+static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t list)
 {
     if (unlikely(option_get(option_online) == online_one) && !heap_is_global(h)) {
-        if (give_up(h, s, word)) /* else a block of it was freed meanwhile, and it stays until it is relisted again */
+        if (give_up(h, s, list)) /* else a block of it was freed meanwhile, and it stays until it is relisted again */
             global_adopt(s);
         return;
     }
@@ -129,7 +129,7 @@ static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t word)
         return;
     if (lists->head[group_empty] != 0)
         release(h, descriptor_of_slice(lists->head[group_empty] - 1));
-    else if (s->group == group_mostly_free && !heap_is_global(h) && give_up(h, s, word))
+    else if (s->group == group_mostly_free && !heap_is_global(h) && give_up(h, s, list))
         global_adopt(s);
 }
 
@@ -142,10 +142,10 @@ void heap_relist(struct heap *h, struct superblock *s)
     for (int attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
         if (heap_collect(h, s) != rcs_done)
             break;
-        uint64_t word = superblock_word(s);
-        enum group group = group_for(s, word);
+        uint64_t list = superblock_freelist(s);
+        enum group group = group_for(s, list);
         enum rcs_result armed =
-            heap_commit(h, s, &s->word, word, &s->threshold_and_sizes, with_threshold(s, next_step(s, group)));
+            heap_commit(h, s, &s->freelist, list, &s->threshold_and_sizes, with_threshold(s, next_step(s, group)));
         if (armed == rcs_changed)
             continue;
         if (armed != rcs_done)
@@ -157,7 +157,7 @@ void heap_relist(struct heap *h, struct superblock *s)
             superblock_set_owner(s, h);
         AUDIT(superblock_check_listed(s, h));
         if (arm(s)) {
-            pass_on_surplus(h, s, word);
+            pass_on_surplus(h, s, list);
             return;
         }
     }

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/remote.h"
 
-uint64_t superblock_join(const struct superblock *s, uint64_t chain, uint64_t word)
+uint64_t superblock_join(const struct superblock *s, uint64_t chain, uint64_t list)
 {
     size_t bytes = (size_t)s->blocks * s->block_bytes;
-    unsigned base = word_count(word), total = word_count(chain) + base;
-    uint64_t *link = NULL;
-    char *block = word_block(chain);
+    unsigned base = freelist_count(list), total = freelist_count(chain) + base;
+    uint64_t *next = NULL;
+    char *block = freelist_top(chain);
     if (total > s->blocks)
         return 0;
-    /* Links are set, not adjusted, so that a join whose commit failed can be done again on another word, or undone by
-     * joining to an empty one. */
+    /* Next pointers are set, not adjusted, so that a join whose commit failed can be done again on another list, or
+     * undone by joining to an empty one. */
     for (unsigned count = total; count > base; count--) {
         if ((uintptr_t)block - s->base >= bytes)
             return 0;
-        link = link_of(block);
-        block = word_block(*link);
-        *link = word_pack(block, count - 1);
+        next = next_of(block);
+        block = freelist_top(*next);
+        *next = freelist_pack(block, count - 1);
     }
-    if (link != NULL)
-        *link = word;
-    return word_pack(word_block(chain), total);
+    if (next != NULL)
+        *next = list;
+    return freelist_pack(freelist_top(chain), total);
 }
 
 enum remote_pushed remote_push(struct superblock *s, void *block)
 {
     uint64_t old = atomic_load_explicit(&s->x_remote, memory_order_relaxed), new;
     do {
-        if (unlikely(word_block(old) == block))
+        if (unlikely(freelist_top(old) == block))
             return remote_double;
-        *link_of(block) = old & ~(uint64_t)REMOTE_ARMED;
-        new = word_pack(block, word_count(old) + 1);
+        *next_of(block) = old & ~(uint64_t)REMOTE_ARMED;
+        new = freelist_pack(block, freelist_count(old) + 1);
     } while (!atomic_compare_exchange_weak_explicit(&s->x_remote, &old, new, memory_order_seq_cst,
                                                     memory_order_relaxed));
     return (old & REMOTE_ARMED) != 0 ? remote_pushed_armed : remote_pushed;

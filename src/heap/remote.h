@@ -8,9 +8,9 @@
 
 #include "heap/superblock.h"
 
-/* Prepends the blocks of `chain` to the list `word`; the links are rewritten, so a join can be repeated with another
- * word.  Returns the new word, or 0 if the chain is damaged. */
-uint64_t superblock_join(const struct superblock *s, uint64_t chain, uint64_t word);
+/* Prepends the blocks of `chain` to `list`; the next pointers are rewritten, so a join can be repeated with another
+ * list.  Returns the new list, or 0 if the chain is damaged. */
+uint64_t superblock_join(const struct superblock *s, uint64_t chain, uint64_t list);
 
 /* Adds a block to x_remote. */
 enum remote_pushed {
@@ -20,7 +20,7 @@ enum remote_pushed {
     remote_damaged,      /* somebody wrote to a block of the chain; nothing was done */
 };
 enum remote_pushed remote_push(struct superblock *s, void *block);
-/* Adds a chain, linked from an empty word. */
+/* Adds a chain, linked from an empty list. */
 enum remote_pushed remote_push_chain(struct superblock *s, uint64_t chain);
 /* Takes all of x_remote and leaves it empty, armed or not. */
 uint64_t remote_take(struct superblock *s, bool armed);

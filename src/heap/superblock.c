@@ -90,7 +90,7 @@ struct superblock *superblock_format(uint32_t first, unsigned class, unsigned sl
     const struct size_class *row = &size_class[class];
     CHECK(superblock_is_detached(s) && s->slice.kind == slice_unknown); /* it is nobody's */
     ASSERT(slices <= row->slices && slices * SLICE_BYTES >= row->bytes);
-    s->word = 0;
+    s->freelist = 0;
     s->threshold = THRESHOLD_NEVER;
     s->blocks = (uint16_t)min_size(row->blocks, slices * SLICE_BYTES / row->bytes);
     s->block_bytes = row->bytes;
@@ -138,15 +138,15 @@ static unsigned units_to_carve(const struct superblock *s, unsigned shift, enum 
 static uint64_t link_run(const struct superblock *s, unsigned low, unsigned high)
 {
     char *block = superblock_block(s, low);
-    const uint64_t step = ((uint64_t)s->block_bytes << WORD_COUNT_BITS) - 1; /* next address, one fewer */
-    uint64_t word = word_pack(block, high - low);
-    const uint64_t first = word;
+    const uint64_t step = ((uint64_t)s->block_bytes << FREELIST_COUNT_BITS) - 1; /* next address, one fewer */
+    uint64_t list = freelist_pack(block, high - low);
+    const uint64_t first = list;
     for (unsigned left = high - low; left > 1; left--) {
-        word += step;
-        *link_of(block) = word;
+        list += step;
+        *next_of(block) = list;
         block += s->block_bytes;
     }
-    *link_of(block) = 0;
+    *next_of(block) = 0;
     return first;
 }
 
@@ -180,15 +180,15 @@ static struct carving carve_hole(const struct superblock *s, unsigned shift, uns
         low--;
     while (high < s->blocks && (units_of_block(s, shift, high) & units) != 0)
         high++;
-    uint64_t word = 0;
+    uint64_t list = 0;
     for (i = high; i-- > low;) {
         if ((units_of_block(s, shift, i) & remain) != 0)
             continue;
         char *block = superblock_block(s, i);
-        *link_of(block) = word;
-        word = word_pack(block, word_count(word) + 1);
+        *next_of(block) = list;
+        list = freelist_pack(block, freelist_count(list) + 1);
     }
-    return (struct carving){word, units};
+    return (struct carving){list, units};
 }
 
 struct carving superblock_carve(const struct superblock *s, enum carve amount)
@@ -204,16 +204,16 @@ struct carving superblock_carve(const struct superblock *s, enum carve amount)
 
 void superblock_count_carving(struct superblock *s, struct carving carving)
 {
-    ASSERT((carving.units & ~s->uncarved) == 0 && s->carved + word_count(carving.word) <= s->blocks);
+    ASSERT((carving.units & ~s->uncarved) == 0 && s->carved + freelist_count(carving.list) <= s->blocks);
     s->uncarved &= ~carving.units;
-    s->carved = (uint16_t)(s->carved + word_count(carving.word));
+    s->carved = (uint16_t)(s->carved + freelist_count(carving.list));
 }
 
 void superblock_discount_carving(struct superblock *s, struct carving carving)
 {
-    ASSERT((carving.units & s->uncarved) == 0 && s->carved >= word_count(carving.word));
+    ASSERT((carving.units & s->uncarved) == 0 && s->carved >= freelist_count(carving.list));
     s->uncarved |= carving.units;
-    s->carved = (uint16_t)(s->carved - word_count(carving.word));
+    s->carved = (uint16_t)(s->carved - freelist_count(carving.list));
 }
 
 void superblock_recount(struct superblock *s)
@@ -263,17 +263,17 @@ void superblock_forget_lent(struct superblock *s)
 
 /* ---- lists ---- */
 
-const char *superblock_check_list(const struct superblock *s, uint64_t word)
+const char *superblock_check_list(const struct superblock *s, uint64_t list)
 {
     uint64_t seen[SUPERBLOCK_BLOCKS_MAX / 64] = {0};
     size_t bytes = (size_t)s->blocks * s->block_bytes;
-    unsigned count = word_count(word);
+    unsigned count = freelist_count(list);
     if (count > s->carved)
         return "more blocks on the list than exist";
-    for (uint64_t at = word; at != 0; count--) {
+    for (uint64_t at = list; at != 0; count--) {
         if (count == 0)
             return "list is longer than its count";
-        char *block = word_block(at);
+        char *block = freelist_top(at);
         if ((uintptr_t)block - s->base >= bytes)
             return "a block outside the superblock on the list";
         unsigned i = superblock_block_number(s, block);
@@ -282,9 +282,9 @@ const char *superblock_check_list(const struct superblock *s, uint64_t word)
         if (seen[i / 64] >> (i % 64) & 1)
             return "a block twice on the list";
         seen[i / 64] |= 1ull << (i % 64);
-        if (word_count(at) != count)
+        if (freelist_count(at) != count)
             return "a free block was written to";
-        at = *link_of(block);
+        at = *next_of(block);
     }
     return count == 0 ? NULL : "list is shorter than its count";
 }
@@ -302,7 +302,7 @@ static struct {
 static void rebuild(struct superblock *s, unsigned shift)
 {
     const unit_set gone = units_gone(s);
-    uint64_t word = 0;
+    uint64_t list = 0;
     unsigned carved = 0;
     for (unsigned i = s->blocks; i-- > 0;) {
         if ((units_of_block(s, shift, i) & gone) != 0)
@@ -310,11 +310,11 @@ static void rebuild(struct superblock *s, unsigned shift)
         carved++;
         if ((rebuilding.is_free[i / 64] >> (i % 64) & 1) != 0) {
             char *block = superblock_block(s, i);
-            *link_of(block) = word;
-            word = word_pack(block, word_count(word) + 1);
+            *next_of(block) = list;
+            list = freelist_pack(block, freelist_count(list) + 1);
         }
     }
-    s->word = word;
+    s->freelist = list;
     s->carved = (uint16_t)carved;
 }
 
@@ -334,16 +334,16 @@ size_t superblock_unit_bytes(const struct superblock *s)
 
 unit_set superblock_uncarve(struct superblock *s, const char **damage)
 {
-    uint64_t word = s->word;
-    *damage = superblock_check_list(s, word);
-    if (*damage != NULL || word == 0)
+    uint64_t list = s->freelist;
+    *damage = superblock_check_list(s, list);
+    if (*damage != NULL || list == 0)
         return 0;
 
     uint64_t *is_free = rebuilding.is_free;
     memset(is_free, 0, sizeof rebuilding.is_free);
     unsigned shift = unit_shift(s);
-    for (uint64_t at = word; at != 0; at = *link_of(word_block(at))) {
-        unsigned i = superblock_block_number(s, word_block(at));
+    for (uint64_t at = list; at != 0; at = *next_of(freelist_top(at))) {
+        unsigned i = superblock_block_number(s, freelist_top(at));
         is_free[i / 64] |= 1ull << (i % 64);
     }
 

@@ -6,9 +6,9 @@
  * block behind the last.  This file owns its descriptor and what can be done to one superblock at a time; which heap has
  * it, and where it is listed, is heap.h's.
  *
- * The local free list is one word, {top free block << 16 | count}.  A free block's first eight bytes hold the word
- * as it was before the block was pushed, so a pop is load word, load link, store link: nothing is computed, and the
- * one store is the commit of a restartable section.
+ * The local free list is one 64-bit head, {top free block << 16 | count}.  A free block's first eight bytes, its next,
+ * hold the head as it was before the block was pushed, so a pop is load head, load next, store next: nothing is
+ * computed, and the one store is the commit of a restartable section.
  *
  * A block exists once all units it touches are carved.  A unit is a power of two: a 128th of the superblock or more, a
  * page or more.  All units are uncarved at birth, and purging makes them so again.
@@ -20,11 +20,11 @@
  * carved.
  *
  * Who may write what.  Each field has one rule; docs/protocol.md shows the interleaving each rule prevents.
- *   word        sections of the owning heap; or whoever has the superblock detached
+ *   freelist    sections of the owning heap; or whoever has the superblock detached
  *   owner       (see superblock_set_owner) under the heap's lock.  Giving up one's own: a section's commit.  Taking
  *               another heap's: store, active slot cleared, fence.  "Detached" is: owner is 0, and a fence has passed
  *               or it was given up by commit
- *   threshold   a section that compares the word; or detached
+ *   threshold   a section that compares the freelist; or detached
  *   x_remote    hardware atomics, anyone
  *   x_pending_next hardware atomics: 0 not pending.  Never reset by formatting: a late pusher may still hold it
  *   slice       see slice.h
@@ -85,8 +85,8 @@ struct superblock {
     };
     uintptr_t base;      /* where the first block starts */
     uint64_t reciprocal; /* of block_bytes (size_class.h) */
-    _Atomic uint64_t x_remote; /* {top << 16 | ARMED | count}, linked like the local list from an empty word */
-    uint64_t word ALIGN_LINE;
+    _Atomic uint64_t x_remote; /* {top << 16 | ARMED | count}, linked like the local list from an empty list */
+    uint64_t freelist ALIGN_LINE;
     _Atomic uint32_t x_pending_next;
     uint16_t carved; /* blocks that exist */
     uint16_t seen;   /* SEEN_PURGED, and above it what the lists looked like at the last look (purge.c) */
@@ -102,36 +102,36 @@ struct superblock {
 
 _Static_assert(sizeof(struct superblock) == 1 << DESCRIPTOR_SHIFT, "two cache lines");
 _Static_assert(offsetof(struct superblock, slice) == 0, "a superblock is a slice first of all");
-_Static_assert(offsetof(struct superblock, word) == SUPERBLOCK_WORD, "shared with assembly");
+_Static_assert(offsetof(struct superblock, freelist) == SUPERBLOCK_FREELIST, "shared with assembly");
 _Static_assert(offsetof(struct superblock, owner) == SUPERBLOCK_OWNER, "shared with assembly");
 _Static_assert(offsetof(struct superblock, threshold) == SUPERBLOCK_THRESHOLD, "shared with assembly");
 _Static_assert(offsetof(struct superblock, base) == SUPERBLOCK_BASE, "shared with assembly");
 _Static_assert(offsetof(struct superblock, reciprocal) == SUPERBLOCK_RECIPROCAL, "shared with assembly");
 _Static_assert(offsetof(struct superblock, batch) == SUPERBLOCK_BATCH, "shared with assembly");
-_Static_assert(sizeof(((struct superblock *)0)->threshold) * 8 == WORD_COUNT_BITS, "compared with a word's low half");
+_Static_assert(sizeof(((struct superblock *)0)->threshold) * 8 == FREELIST_COUNT_BITS, "its low half");
 
-/* ---- words ---- */
+/* ---- freelist heads ---- */
 
 #define REMOTE_ARMED 0x8000u
 #define COUNT_MASK 0x7fffu
-_Static_assert((REMOTE_ARMED | COUNT_MASK) == (1u << WORD_COUNT_BITS) - 1, "ARMED is the bit above the count");
+_Static_assert((REMOTE_ARMED | COUNT_MASK) == (1u << FREELIST_COUNT_BITS) - 1, "ARMED is the bit above the count");
 
-static inline uint64_t word_pack(const void *block, unsigned count)
+static inline uint64_t freelist_pack(const void *block, unsigned count)
 {
-    return (uint64_t)(uintptr_t)block << WORD_COUNT_BITS | count;
+    return (uint64_t)(uintptr_t)block << FREELIST_COUNT_BITS | count;
 }
 
-static inline void *word_block(uint64_t word)
+static inline void *freelist_top(uint64_t list)
 {
-    return (void *)(uintptr_t)(word >> WORD_COUNT_BITS);
+    return (void *)(uintptr_t)(list >> FREELIST_COUNT_BITS);
 }
 
-static inline unsigned word_count(uint64_t word)
+static inline unsigned freelist_count(uint64_t list)
 {
-    return word & COUNT_MASK;
+    return list & COUNT_MASK;
 }
 
-static inline uint64_t *link_of(void *block)
+static inline uint64_t *next_of(void *block)
 {
     return block;
 }
@@ -174,10 +174,10 @@ static inline struct superblock *superblock_at(const void *p)
     return s->slice.kind == slice_superblock ? s : NULL;
 }
 
-/* The word may be changing: one load. */
-static inline uint64_t superblock_word(const struct superblock *s)
+/* The list may be changing: one load. */
+static inline uint64_t superblock_freelist(const struct superblock *s)
 {
-    return __atomic_load_n(&s->word, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&s->freelist, __ATOMIC_ACQUIRE);
 }
 
 static inline struct heap *superblock_owner(const struct superblock *s)
@@ -206,15 +206,16 @@ static inline uint64_t with_threshold(const struct superblock *s, unsigned thres
 }
 
 /* Blocks the program holds, those on their way back through x_remote included. */
-static inline unsigned superblock_live(const struct superblock *s, uint64_t word)
+static inline unsigned superblock_live(const struct superblock *s, uint64_t list)
 {
-    return s->carved - word_count(word);
+    return s->carved - freelist_count(list);
 }
 
 /* Blocks on either list; they may be changing. */
 static inline unsigned superblock_free_blocks(const struct superblock *s)
 {
-    return word_count(superblock_word(s)) + word_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed));
+    return freelist_count(superblock_freelist(s)) +
+           freelist_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed));
 }
 
 /* Blocks there are and could be carved: fewer than there are numbers for if it lent slices. */
@@ -224,9 +225,9 @@ static inline unsigned superblock_capacity(const struct superblock *s)
     return likely(!s->has_lent) ? s->blocks : superblock_capacity_lent(s);
 }
 
-static inline unsigned superblock_available(const struct superblock *s, uint64_t word)
+static inline unsigned superblock_available(const struct superblock *s, uint64_t list)
 {
-    return superblock_capacity(s) - superblock_live(s, word);
+    return superblock_capacity(s) - superblock_live(s, list);
 }
 
 /* Room that is not a hole. */
@@ -236,14 +237,14 @@ static inline bool superblock_is_carvable(const struct superblock *s)
 }
 
 /* Blocks that are free, or that room which is not a hole is there for. */
-static inline unsigned superblock_spare(const struct superblock *s, uint64_t word)
+static inline unsigned superblock_spare(const struct superblock *s, uint64_t list)
 {
-    return s->has_holes ? word_count(word) : superblock_available(s, word);
+    return s->has_holes ? freelist_count(list) : superblock_available(s, list);
 }
 
-static inline bool superblock_is_mostly_free(const struct superblock *s, uint64_t word)
+static inline bool superblock_is_mostly_free(const struct superblock *s, uint64_t list)
 {
-    return superblock_spare(s, word) * 4 >= s->blocks * 3u;
+    return superblock_spare(s, list) * 4 >= s->blocks * 3u;
 }
 
 /* Block number `i`, carved or not. */
@@ -305,11 +306,11 @@ static inline bool superblock_has_slice(const struct superblock *s, unsigned i)
     return slice_head(slice_at(slice_of_descriptor(s) + i)) == &s->slice;
 }
 
-/* Links blocks of uncarved units into a list that starts from an empty word.  Nothing of the superblock changes until the
- * carving is counted; one whose list could not be published is discounted again. */
+/* Links blocks of uncarved units into a list that starts from an empty list.  Nothing of the superblock changes until
+ * the carving is counted; one whose list could not be published is discounted again. */
 enum carve { carve_least, carve_some, carve_many };
 struct carving {
-    uint64_t word;  /* the list; 0 if nothing was left to carve */
+    uint64_t list;  /* 0 if nothing was left to carve */
     unit_set units; /* what it uses up */
 };
 struct carving superblock_carve(const struct superblock *s, enum carve amount);
@@ -317,7 +318,7 @@ void superblock_count_carving(struct superblock *s, struct carving carving);
 void superblock_discount_carving(struct superblock *s, struct carving carving);
 
 /* Whether what is carved next is likely to be zero; and whether this block is, which was carved just now, but for its
- * first word. */
+ * first 8 bytes. */
 static inline bool superblock_has_zeros(const struct superblock *s)
 {
     return superblock_is_carvable(s) && (s->dirty & s->uncarved & -s->uncarved) == 0;
@@ -328,7 +329,7 @@ bool superblock_is_zero_block(const struct superblock *s, const void *block);
 void superblock_recount(struct superblock *s);
 
 /* What is wrong with a list, or NULL: blocks in range, on block starts, no duplicate, as many as the count says. */
-const char *superblock_check_list(const struct superblock *s, uint64_t word);
+const char *superblock_check_list(const struct superblock *s, uint64_t list);
 
 /* Detached, in a pass: drops the free blocks on wholly free units and makes those units uncarved; their bits are returned, and
  * the caller gives their pages back before anyone can carve them again.  0 and *damage set if the list is broken

@@ -67,14 +67,14 @@ static uint32_t slow_paths_of(const struct heap *h)
                       __atomic_load_n(&h->remote_frees, __ATOMIC_RELAXED));
 }
 
-/* And with what sections do as well: the words of all active lists. */
+/* And with what sections do as well: the heads of all active lists. */
 static uint32_t activity_of(const struct heap *h)
 {
     uint64_t activity = h->refills;
     TALLY(reads);
     for (unsigned c = 0; c < CLASS_COUNT; c++) {
         const struct superblock *s = __atomic_load_n(&h->active[c], __ATOMIC_RELAXED);
-        activity += superblock_word(s);
+        activity += superblock_freelist(s);
     }
     return (uint32_t)(activity ^ activity >> 32);
 }
@@ -262,7 +262,7 @@ static void bring_online(struct heap *h, struct heap *other, uint32_t chain, boo
         s->slice.next = SLICE_NONE;
         if (!fenced)
             heap_undo_offline(other, s);
-        else if (shares && superblock_is_mostly_free(s, s->word))
+        else if (shares && superblock_is_mostly_free(s, s->freelist))
             global_adopt(s);
         else
             heap_relist(h, s);

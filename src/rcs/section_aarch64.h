@@ -38,11 +38,11 @@
 .endm
 
 /* Into x\n the heap of the present cid.  With acquire: who binds a heap to a cid restarts the sections of its last cid
- * first, then stores it with release.  Were this load performed after those of `owner` and `word`, which do not depend on
- * it, a section could see the heap that has just arrived and a word from before the last section of the cid it came from,
- * and commit over that one's.  For the same reason a heap that was just made is seen with its active superblocks.  What
- * is loaded by way of the heap (active, its word, its top block's link) needs no acquire: each address depends on the
- * load before it, and aarch64 keeps that order. */
+ * first, then stores it with release.  Were this load performed after those of `owner` and `freelist`, which do not
+ * depend on it, a section could see the heap that has just arrived and a freelist from before the last section of the
+ * cid it came from, and commit over that one's.  For the same reason a heap that was just made is seen with its active
+ * superblocks.  What is loaded by way of the heap (active, its freelist, its top block's next) needs no acquire: each
+ * address depends on the load before it, and aarch64 keeps that order. */
 .macro LOAD_HEAP n
 	ldr	w\n, [x9]
 	add	x\n, x10, x\n, lsl #3		/* ldar takes no offset */

@@ -113,8 +113,9 @@ inline rcs_compare_and_store(t, heap, probe, expected, target, value, result)
 #define lock(l, t)   atomic { (l) == 0 -> l = t + 1 }
 #define unlock(l, t) atomic { assert((l) == t + 1); l = 0 }
 
-/* The list word {top block, count}. A block's link holds the whole previous word, so a pop is one load and one store. */
+/* A freelist head {top block, count}. A block's next holds the whole previous head, so a pop is one load and one
+ * store. */
 #define NEVER            15
-#define WORD(top, count) ((count) * 4 + (top))
-#define COUNT(word)      ((word) / 4)
-#define TOP(word)        ((word) % 4)
+#define LIST(top, count) ((count) * 4 + (top))
+#define COUNT(list)      ((list) / 4)
+#define TOP(list)        ((list) % 4)

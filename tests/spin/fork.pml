@@ -22,15 +22,15 @@
 #define BLOCKS   3
 #define UNLISTED 9
 
-byte word = 0;
+byte freelist = 0;
 byte threshold = 1;
-byte x_remote = 0; /* a word, linked from an empty one */
+byte x_remote = 0; /* a list, linked from an empty one */
 bit x_armed = 1;
 bit x_is_pending = 0;
 bit pending = 0;
 byte group = 0;
 byte heap_lock = 0;
-byte link[BLOCKS];
+byte next_of[BLOCKS];
 bit forked = 0;
 byte finished = 0;
 byte in_hand = 0;     /* not part of the program: blocks of a chain that thread 1 has taken */
@@ -55,12 +55,12 @@ inline join(list, onto, whole)
         at = TOP(list);
         left = COUNT(list);
         do
-        :: left > 1 -> next = TOP(link[at]); link[at] = WORD(next, COUNT(onto) + left - 1); at = next; left--
-        :: left == 1 -> link[at] = onto; left = 0
+        :: left > 1 -> next = TOP(next_of[at]); next_of[at] = LIST(next, COUNT(onto) + left - 1); at = next; left--
+        :: left == 1 -> next_of[at] = onto; left = 0
         :: left == 0 -> break
         od;
         if
-        :: COUNT(list) > 0 -> whole = WORD(TOP(list), COUNT(onto) + COUNT(list))
+        :: COUNT(list) > 0 -> whole = LIST(TOP(list), COUNT(onto) + COUNT(list))
         :: else -> whole = onto
         fi;
         at = 0; next = 0
@@ -74,9 +74,9 @@ inline relist()
        if
        :: atomic { x_remote != 0 -> chain = x_remote; x_remote = 0; x_armed = 0; in_hand = COUNT(chain) };
           do
-          :: w = word;
+          :: w = freelist;
              join(chain, w, joined);
-             rcs_compare_and_store(me, 0, word, w, word, joined, result);
+             rcs_compare_and_store(me, 0, freelist, w, freelist, joined, result);
              if
              :: result == DONE -> atomic { chain = 0; in_hand = 0 }; break
              :: result == CHANGED
@@ -94,8 +94,8 @@ inline relist()
        fi;
        if
        :: result == DONE ->
-           w = word;
-           rcs_compare_and_store(me, 0, word, w, threshold, COUNT(w) + 1, result);
+           w = freelist;
+           rcs_compare_and_store(me, 0, freelist, w, threshold, COUNT(w) + 1, result);
            if
            :: result == DONE ->
                group = UNLISTED;
@@ -127,13 +127,13 @@ inline free_block(b)
            if
            :: atomic { heap_of_cid[cid_of[me]] != 0 -> leave(me); o = 3 }
            :: heap_of_cid[cid_of[me]] == 0 ->
-               w = word;
+               w = freelist;
                n = threshold;
-               link[b] = w;
+               next_of[b] = w;
 #ifdef TWO_STORES
-               word = WORD(TOP(w), COUNT(w) + 1);
+               freelist = LIST(TOP(w), COUNT(w) + 1);
 #endif
-               atomic { word = WORD(b, COUNT(w) + 1); hold[b] = IN_LIST; leave(me); o = (n == COUNT(w) + 1) }
+               atomic { freelist = LIST(b, COUNT(w) + 1); hold[b] = IN_LIST; leave(me); o = (n == COUNT(w) + 1) }
            fi;
            break
        } unless { atomic { aborted[me] -> aborted[me] = 0; w = 0; n = 0 } }
@@ -142,8 +142,8 @@ inline free_block(b)
     if
     :: o == 3 ->
         atomic {
-            link[b] = x_remote;
-            x_remote = WORD(b, COUNT(x_remote) + 1);
+            next_of[b] = x_remote;
+            x_remote = LIST(b, COUNT(x_remote) + 1);
             hold[b] = IN_LIST;
             o = (x_armed -> 2 : 0);
             x_armed = 0
@@ -196,18 +196,18 @@ proctype forker(byte me)
     d_step {
 #ifndef TRUSTS_LISTS
         if
-        :: was_locked -> group = COUNT(word)
+        :: was_locked -> group = COUNT(freelist)
         :: else
         fi;
 #endif
         x_is_pending = 0;
         pending = 0;
         if
-        :: was_locked || x_remote != 0 || !x_armed || COUNT(word) >= threshold ->
+        :: was_locked || x_remote != 0 || !x_armed || COUNT(freelist) >= threshold ->
             chain = x_remote; x_remote = 0;
-            w = word;
+            w = freelist;
             join(chain, w, joined);
-            word = joined;
+            freelist = joined;
 #ifdef TRUSTS_LISTS
             if
             :: group != UNLISTED -> group = COUNT(joined)
@@ -221,7 +221,7 @@ proctype forker(byte me)
             w = 0; chain = 0; joined = 0
         :: else
         fi;
-        assert(group == COUNT(word))
+        assert(group == COUNT(freelist))
     };
 #endif
     free_block(2);
@@ -238,24 +238,24 @@ init {
     atomic { heap_of_cid[0] = 0; heap_of_cid[1] = 1; run forker(0); run other(1) };
     finished;
     d_step {
-        w = word;
+        w = freelist;
         do
         :: w != 0 ->
             assert(hold[TOP(w)] == IN_LIST && !(seen & (1 << TOP(w))));
-            seen = seen | (1 << TOP(w)); n++; w = link[TOP(w)]
+            seen = seen | (1 << TOP(w)); n++; w = next_of[TOP(w)]
         :: else -> break
         od;
-        assert(n == COUNT(word));
+        assert(n == COUNT(freelist));
         w = x_remote;
         do
         :: w != 0 ->
             assert(hold[TOP(w)] == IN_LIST && !(seen & (1 << TOP(w))));
-            seen = seen | (1 << TOP(w)); n++; w = link[TOP(w)]
+            seen = seen | (1 << TOP(w)); n++; w = next_of[TOP(w)]
         :: else -> break
         od;
         assert(n <= (hold[0] == IN_LIST) + (hold[1] == IN_LIST) + (hold[2] == IN_LIST));
         assert(n + lost >= (hold[0] == IN_LIST) + (hold[1] == IN_LIST) + (hold[2] == IN_LIST));
-        assert(pending || group == COUNT(word) && threshold == COUNT(word) + 1 && x_remote == 0 && x_armed);
+        assert(pending || group == COUNT(freelist) && threshold == COUNT(freelist) + 1 && x_remote == 0 && x_armed);
         assert(x_is_pending == pending && heap_lock == 0)
     }
 }

@@ -2,7 +2,7 @@
  *
  * The whole life of a superblock: malloc, free, refill, retire, activate, remote frees, notify handlers, giving up.
  *
- * Two threads, two cids with a heap each, two superblocks of two blocks each, every link word written out. Threads
+ * Two threads, two cids with a heap each, two superblocks of two blocks each, every next pointer written out. Threads
  * allocate, and free any live block whoever allocated it, on whichever cid they happen to run. At first superblock 0 is
  * active in heap 0 and full, superblock 1 is listed in heap 0 and half full.
  *
@@ -11,16 +11,16 @@
  *
  * Claims: no block is handed out while it is live; no pop ever finds a damaged list; lists are edited under the heap's
  * lock only; nothing deadlocks; and when all is quiet each block is in exactly one place, and each superblock is active,
- * or listed by its true count with its remote word empty and armed, or on a pending stack.
+ * or listed by its true count with its remote list empty and armed, or on a pending stack.
  *
  * Broken on purpose:
- *   RETURN_RELINKED   a remote chain that was joined to a list and could not be published goes back as it is, its links
+ *   RETURN_RELINKED   a remote chain that was joined to a list and could not be published goes back as it is, its nexts
  *                     leading into that list
- *   NOT_REARMED       relisting leaves the remote word unarmed
+ *   NOT_REARMED       relisting leaves the remote list unarmed
  *   RELIST_ACTIVE     relisting what is pending does not look whether the superblock has become active again
  *   NO_PUSH           a slow path that lost its heap does not push the superblock it had in hand
  *   NO_FENCE          (PURGE, MERGE) sections that began before the superblock was taken offline run on
- *   ARM_BEFORE_OWNER  (PURGE, MERGE) the remote word is armed before the owner is stored
+ *   ARM_BEFORE_OWNER  (PURGE, MERGE) the remote list is armed before the owner is stored
  *   NEVER_LATE        a listed superblock is activated before its notifications are disarmed, and not disarmed after
  */
 #include "common.pml"
@@ -37,13 +37,13 @@
 #define EMPTY_SUPERBLOCK SUPERBLOCKS
 #define UNLISTED    9
 
-#define LINK(s, b) link[(s) * BLOCKS + (b)]
+#define NEXT_OF(s, b) next_of[(s) * BLOCKS + (b)]
 #define HOLD(s, b) hold[(s) * BLOCKS + (b)]
 
-byte word[SUPERBLOCKS + 1];
+byte freelist[SUPERBLOCKS + 1];
 byte owner[SUPERBLOCKS];
 byte threshold[SUPERBLOCKS];
-byte x_remote[SUPERBLOCKS]; /* a word like the local list's, linked from an empty word */
+byte x_remote[SUPERBLOCKS]; /* like the local list, linked from an empty one */
 bit x_armed[SUPERBLOCKS];   /* the ARMED bit of the same machine word: read and written together with it */
 bit uncarved[SUPERBLOCKS];
 bit is_span[SUPERBLOCKS];   /* its memory is among the free spans */
@@ -52,7 +52,7 @@ byte group[SUPERBLOCKS];    /* list it is on, by free count */
 byte active_of[HEAPS];
 byte pending[HEAPS];        /* a set: bit s */
 byte heap_lock[HEAPS];
-byte link[SUPERBLOCKS * BLOCKS];
+byte next_of[SUPERBLOCKS * BLOCKS];
 
 /* Not part of the program: who holds a block. */
 #define NOBODY  0
@@ -76,7 +76,7 @@ inline push_pending(h, s)
 
 /* ---- remote ---- */
 
-/* Prepends `chain` to the list `onto`, rewriting every link: nobody else looks at these blocks. */
+/* Prepends `chain` to the list `onto`, rewriting every next: nobody else looks at these blocks. */
 inline join(j, list, onto, whole)
 {
     atomic {
@@ -84,15 +84,15 @@ inline join(j, list, onto, whole)
         left = COUNT(list);
         do
         :: left > 1 ->
-            next = TOP(LINK(j, at));
-            LINK(j, at) = WORD(next, COUNT(onto) + left - 1);
+            next = TOP(NEXT_OF(j, at));
+            NEXT_OF(j, at) = LIST(next, COUNT(onto) + left - 1);
             at = next;
             left--
-        :: left == 1 -> LINK(j, at) = onto; left = 0
+        :: left == 1 -> NEXT_OF(j, at) = onto; left = 0
         :: left == 0 -> break
         od;
         if
-        :: COUNT(list) > 0 -> whole = WORD(TOP(list), COUNT(onto) + COUNT(list))
+        :: COUNT(list) > 0 -> whole = LIST(TOP(list), COUNT(onto) + COUNT(list))
         :: else -> whole = onto
         fi;
         at = 0; next = 0
@@ -120,9 +120,9 @@ inline collect(h, s)
     :: x_remote[s] != 0 ->
         atomic { chain = x_remote[s]; x_remote[s] = 0; x_armed[s] = 0 };
         do
-        :: w = word[s];
+        :: w = freelist[s];
            join(s, chain, w, joined);
-           rcs_compare_and_store(me, h, word[s], w, word[s], joined, result);
+           rcs_compare_and_store(me, h, freelist[s], w, freelist[s], joined, result);
            atomic { w = 0; joined = 0 };
            if
            :: result == DONE -> chain = 0; break
@@ -148,8 +148,8 @@ inline give_span(s)
         assert(x_remote[s] == 0);
         assert(HOLD(s, 0) == IN_LIST && HOLD(s, 1) == IN_LIST);
         HOLD(s, 0) = NOBODY; HOLD(s, 1) = NOBODY;
-        LINK(s, 0) = 0; LINK(s, 1) = 0;
-        word[s] = 0; uncarved[s] = 1; threshold[s] = NEVER; x_armed[s] = 0; is_span[s] = 1
+        NEXT_OF(s, 0) = 0; NEXT_OF(s, 1) = 0;
+        freelist[s] = 0; uncarved[s] = 1; threshold[s] = NEVER; x_armed[s] = 0; is_span[s] = 1
     }
 }
 
@@ -159,7 +159,7 @@ inline release(h, s)
     if
     :: true
     :: COUNT(w) == BLOCKS ->
-        rcs_compare_and_store(me, h, word[s], w, owner[s], NO_HEAP, result);
+        rcs_compare_and_store(me, h, freelist[s], w, owner[s], NO_HEAP, result);
         if
         :: result == DONE ->
             take_off_list(h, s);
@@ -175,8 +175,8 @@ inline relist(h, s)
     :: collect(h, s);
        if
        :: result == DONE ->
-           w = word[s];
-           rcs_compare_and_store(me, h, word[s], w, threshold[s], COUNT(w) + 1, result);
+           w = freelist[s];
+           rcs_compare_and_store(me, h, freelist[s], w, threshold[s], COUNT(w) + 1, result);
            if
            :: result == DONE ->
                CHECK_LOCKED(h);
@@ -241,20 +241,20 @@ inline restock(h, s)
 {
     result = DONE;
     if
-    :: word[s] != 0
-    :: word[s] == 0 ->
+    :: freelist[s] != 0
+    :: freelist[s] == 0 ->
         if
         :: x_remote[s] != 0 ->
             atomic { chain = x_remote[s]; x_remote[s] = 0; x_armed[s] = 0 };
-            /* linked from an empty word, the chain is a list as it stands */
-            rcs_compare_and_store(me, h, word[s], 0, word[s], chain, result);
+            /* linked from an empty list, the chain is a list as it stands */
+            rcs_compare_and_store(me, h, freelist[s], 0, freelist[s], chain, result);
             if
             :: result == DONE -> chain = 0
             :: else -> remote_return(s)
             fi
         :: x_remote[s] == 0 && uncarved[s] ->
-            d_step { LINK(s, 0) = 0; LINK(s, 1) = WORD(0, 1) };
-            rcs_compare_and_store(me, h, word[s], 0, word[s], WORD(1, 2), result);
+            d_step { NEXT_OF(s, 0) = 0; NEXT_OF(s, 1) = LIST(0, 1) };
+            rcs_compare_and_store(me, h, freelist[s], 0, freelist[s], LIST(1, 2), result);
             if
             :: result == DONE -> d_step { uncarved[s] = 0; HOLD(s, 0) = IN_LIST; HOLD(s, 1) = IN_LIST }
             :: else
@@ -278,8 +278,8 @@ inline refill(h)
     :: else ->
         flush(h);
         if
-        :: atomic { owner[0] == h && group[0] != UNLISTED && (word[0] != 0 || x_remote[0] != 0) -> s = 0 }
-        :: atomic { owner[1] == h && group[1] != UNLISTED && (word[1] != 0 || x_remote[1] != 0) -> s = 1 }
+        :: atomic { owner[0] == h && group[0] != UNLISTED && (freelist[0] != 0 || x_remote[0] != 0) -> s = 0 }
+        :: atomic { owner[1] == h && group[1] != UNLISTED && (freelist[1] != 0 || x_remote[1] != 0) -> s = 1 }
         /* fresh memory: detached, for whoever takes it from the span lists */
         :: atomic { is_span[0] -> is_span[0] = 0; s = 0; owner[0] = h }
         :: atomic { is_span[1] -> is_span[1] = 0; s = 1; owner[1] = h }
@@ -291,8 +291,8 @@ inline refill(h)
             ok = 1;
 #ifndef NEVER_LATE
             do
-            :: w = word[s];
-               rcs_compare_and_store(me, h, word[s], w, threshold[s], NEVER, result);
+            :: w = freelist[s];
+               rcs_compare_and_store(me, h, freelist[s], w, threshold[s], NEVER, result);
                w = 0;
                if
                :: result != CHANGED -> break
@@ -346,16 +346,16 @@ inline allocate()
               enter(me);
               h = heap_of_cid[cid_of[me]];
               s = active_of[h];
-              w = word[s];
+              w = freelist[s];
               if
               :: atomic { w == 0 -> leave(me); ok = 0; s = 0 }
               :: w != 0 ->
-                  joined = LINK(s, TOP(w));
+                  joined = NEXT_OF(s, TOP(w));
                   atomic {
                       assert(COUNT(joined) + 1 == COUNT(w)); /* else the list is damaged */
                       assert(HOLD(s, TOP(w)) == IN_LIST);
                       HOLD(s, TOP(w)) = PROGRAM;
-                      word[s] = joined;
+                      freelist[s] = joined;
                       leave(me);
                       ok = 1; s = 0; h = 0; w = 0; joined = 0
                   }
@@ -386,13 +386,13 @@ inline release_block(s, b)
            if
            :: atomic { owner[s] != heap_of_cid[cid_of[me]] -> leave(me); o = 2 }
            :: owner[s] == heap_of_cid[cid_of[me]] ->
-               w = word[s];
+               w = freelist[s];
                n = threshold[s];
-               LINK(s, b) = w;
+               NEXT_OF(s, b) = w;
                atomic {
                    assert(HOLD(s, b) == IN_FREE);
                    HOLD(s, b) = IN_LIST;
-                   word[s] = WORD(b, COUNT(w) + 1);
+                   freelist[s] = LIST(b, COUNT(w) + 1);
                    leave(me);
                    o = (n == COUNT(w) + 1)
                }
@@ -420,8 +420,8 @@ inline release_block(s, b)
         atomic {
             assert(HOLD(s, b) == IN_FREE);
             HOLD(s, b) = IN_LIST;
-            LINK(s, b) = x_remote[s];
-            x_remote[s] = WORD(b, COUNT(x_remote[s]) + 1);
+            NEXT_OF(s, b) = x_remote[s];
+            x_remote[s] = LIST(b, COUNT(x_remote[s]) + 1);
             o = x_armed[s];
             x_armed[s] = 0
         };
@@ -479,10 +479,10 @@ inline relist_detached(h, s)
 {
     CHECK_LOCKED(h);
     atomic { chain = x_remote[s]; x_remote[s] = 0; x_armed[s] = 0 };
-    w = word[s];
+    w = freelist[s];
     join(s, chain, w, joined);
-    assert(word[s] == w);
-    word[s] = joined;
+    assert(freelist[s] == w);
+    freelist[s] = joined;
     d_step { threshold[s] = COUNT(joined) + 1; group[s] = COUNT(joined); chain = 0; w = 0; joined = 0 };
 #ifdef ARM_BEFORE_OWNER
     ok = 0;
@@ -528,7 +528,7 @@ inline purge(s)
         :: ok ->
             ok = 0;
             FENCE();
-            w = word[s];
+            w = freelist[s];
             if
             :: COUNT(w) == BLOCKS -> give_span(s); w = 0
             :: else -> w = 0; lock(heap_lock[h], me); relist_detached(h, s); unlock(heap_lock[h], me)
@@ -588,23 +588,23 @@ proctype manager(byte me)
 inline take_stock(s)
 {
     n = 0; seen = 0;
-    w = word[s];
+    w = freelist[s];
     do
     :: w != 0 ->
         assert(HOLD(s, TOP(w)) == IN_LIST && !(seen & (1 << TOP(w))));
         seen = seen | (1 << TOP(w));
         n++;
-        w = LINK(s, TOP(w))
+        w = NEXT_OF(s, TOP(w))
     :: else -> break
     od;
-    assert(n == COUNT(word[s]));
+    assert(n == COUNT(freelist[s]));
     w = x_remote[s];
     do
     :: w != 0 ->
         assert(HOLD(s, TOP(w)) == IN_LIST && !(seen & (1 << TOP(w))));
         seen = seen | (1 << TOP(w));
         n++;
-        w = LINK(s, TOP(w))
+        w = NEXT_OF(s, TOP(w))
     :: else -> break
     od;
     assert(n == (HOLD(s, 0) == IN_LIST) + (HOLD(s, 1) == IN_LIST));
@@ -612,8 +612,8 @@ inline take_stock(s)
     assert((owner[s] == NO_HEAP) == is_span[s]);
     if
     :: owner[s] != NO_HEAP && active_of[owner[s]] != s && !x_is_pending[s] ->
-        assert(group[s] == COUNT(word[s]));
-        assert(threshold[s] == COUNT(word[s]) + 1);
+        assert(group[s] == COUNT(freelist[s]));
+        assert(threshold[s] == COUNT(freelist[s]) + 1);
         assert(x_remote[s] == 0 && x_armed[s])
     :: owner[s] != NO_HEAP && active_of[owner[s]] == s ->
         assert(group[s] == UNLISTED && threshold[s] == NEVER)
@@ -630,7 +630,7 @@ init {
         owner[0] = 0; active_of[0] = 0; group[0] = UNLISTED; threshold[0] = NEVER;
         hold[0] = PROGRAM; hold[1] = PROGRAM;
         owner[1] = 0; group[1] = 1; threshold[1] = 2; x_armed[1] = 1;
-        word[1] = WORD(0, 1); hold[2] = IN_LIST; hold[3] = PROGRAM;
+        freelist[1] = LIST(0, 1); hold[2] = IN_LIST; hold[3] = PROGRAM;
         active_of[1] = EMPTY_SUPERBLOCK;
         run thread(0, OPS0); run thread(1, OPS1); run manager(2)
     };

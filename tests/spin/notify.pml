@@ -11,19 +11,19 @@
  *
  * Broken on purpose:
  *   COMPARE_OUTSIDE  the free compares the superblock's count with the threshold after the commit, as both are by then
- *   PLAIN_ARM        the threshold is armed by a plain store after looking at the word
- *   ARM_WORD_ONLY    the arming section checks the word but not that it still runs on the superblock's heap
+ *   PLAIN_ARM        the threshold is armed by a plain store after looking at the freelist
+ *   ARM_LIST_ONLY    the arming section checks the freelist but not that it still runs on the superblock's heap
  *   NO_PUSH_ON_MOVED a slow path that lost its heap leaves without pushing the superblock
  *   NO_PUSH_ON_BUSY  a handler that finds the heap locked leaves without pushing the superblock
  *
  * Not broken, though it looks so: LOAD_OUTSIDE compares the count *it stored* with a threshold loaded after the commit.
- * Whoever changed the threshold in between did so in a section that saw the new word, and grouped by it.
+ * Whoever changed the threshold in between did so in a section that saw the new freelist, and grouped by it.
  */
 #include "common.pml"
 
 #define UNLISTED 9
 
-byte word = 0;
+byte freelist = 0;
 byte threshold = NEVER;
 byte group = UNLISTED; /* the list it is on, by free count */
 byte heap_lock = 0;
@@ -34,31 +34,31 @@ byte x_remote = 0; /* blocks pushed by threads that were on another heap; collec
 inline regroup(me)
 {
     do
-    :: w = word;
+    :: w = freelist;
        group = COUNT(w);
 #if defined(PLAIN_ARM)
        if
-       :: word == w -> result = DONE
-       :: word != w -> result = CHANGED
+       :: freelist == w -> result = DONE
+       :: freelist != w -> result = CHANGED
        fi;
        if
        :: result == DONE -> threshold = COUNT(w) + 1
        :: else
        fi;
-#elif defined(ARM_WORD_ONLY)
+#elif defined(ARM_LIST_ONLY)
        /* the same section without its first check: on another cid it excludes nobody */
        do
        :: {
               enter(me);
               if
-              :: atomic { word != w -> result = CHANGED; leave(me) }
-              :: word == w -> atomic { threshold = COUNT(w) + 1; result = DONE; leave(me) }
+              :: atomic { freelist != w -> result = CHANGED; leave(me) }
+              :: freelist == w -> atomic { threshold = COUNT(w) + 1; result = DONE; leave(me) }
               fi;
               break
           } unless { restarted(me) }
        od;
 #else
-       rcs_compare_and_store(me, 0, word, w, threshold, COUNT(w) + 1, result);
+       rcs_compare_and_store(me, 0, freelist, w, threshold, COUNT(w) + 1, result);
 #endif
        if
        :: result == DONE -> break
@@ -97,16 +97,16 @@ inline free_block(me, block)
            :: atomic { heap_of_cid[cid_of[me]] != 0 -> leave(me); x_remote++; fire = 0; break }
            :: heap_of_cid[cid_of[me]] == 0
            fi;
-           w = word;
+           w = freelist;
 #ifdef COMPARE_OUTSIDE
-           atomic { word = WORD(block, COUNT(w) + 1); leave(me) };
-           fire = (threshold == COUNT(word));
+           atomic { freelist = LIST(block, COUNT(w) + 1); leave(me) };
+           fire = (threshold == COUNT(freelist));
 #elif defined(LOAD_OUTSIDE)
-           atomic { word = WORD(block, COUNT(w) + 1); leave(me) };
+           atomic { freelist = LIST(block, COUNT(w) + 1); leave(me) };
            fire = (threshold == COUNT(w) + 1);
 #else
            n = threshold;
-           atomic { word = WORD(block, COUNT(w) + 1); leave(me); fire = (n == COUNT(w) + 1); n = 0 };
+           atomic { freelist = LIST(block, COUNT(w) + 1); leave(me); fire = (n == COUNT(w) + 1); n = 0 };
 #endif
            break
        } unless { restarted(me) }
@@ -148,7 +148,7 @@ init {
     atomic { heap_of_cid[0] = 0; heap_of_cid[1] = 1; run retirer(0); run freer(1) };
     finished == 2;
     assert(heap_lock == 0);
-    assert(COUNT(word) + x_remote == 3);
-    assert(is_pending || group == COUNT(word));
-    assert(is_pending || threshold == COUNT(word) + 1)
+    assert(COUNT(freelist) + x_remote == 3);
+    assert(is_pending || group == COUNT(freelist));
+    assert(is_pending || threshold == COUNT(freelist) + 1)
 }

@@ -11,7 +11,7 @@
  * armed again.
  *
  * Broken on purpose:
- *   NOT_REARMED       relisting leaves the remote word unarmed
+ *   NOT_REARMED       relisting leaves the remote list unarmed
  *   CLEAR_LATE        the mark "pending" is cleared after relisting instead of before
  *   MARK_BEFORE_OWNER the pusher sets the mark, then reads the owner, and takes the mark back if there is none
  *   ARM_BEFORE_OWNER  the new owner arms first and signs as owner after
@@ -106,7 +106,7 @@ proctype pusher()
         o = owner;
         if
         :: o != NO_HEAP -> push_pending(o)
-        :: o == NO_HEAP /* whoever has it looks at the remote word once more after signing as owner */
+        :: o == NO_HEAP /* whoever has it looks at the remote list once more after signing as owner */
         fi
 #endif
     :: else

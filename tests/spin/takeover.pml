@@ -16,23 +16,23 @@
  *   NO_EMPTY       the exchange stores the new heaps at once instead of taking both cids off their heaps first
  *   KEEPS_ACTIVE   the purge leaves the superblock in the active slot
  *   OWNER_EARLY    the owner is put back before the list is whole
- *   PLAIN_GIVE_UP  the owner is cleared by a plain store after a look at the word
+ *   PLAIN_GIVE_UP  the owner is cleared by a plain store after a look at the freelist
  *   GIVE_UP_MOVED  the giving-up section does not check that it still runs on the superblock's heap
  */
 #include "common.pml"
 
 #define BLOCKS 2
 #define EMPTY_SUPERBLOCK 2
-#define LINK(s, b) link[(s) * BLOCKS + (b)]
+#define NEXT_OF(s, b) next_of[(s) * BLOCKS + (b)]
 #define HOLD(s, b) hold[(s) * BLOCKS + (b)]
 
-byte word[3];
+byte freelist[3];
 byte owner[2];
 byte active_of[HEAPS + 1]; /* the last is EMPTY_HEAP's */
 byte x_remote[2];          /* blocks pushed, a set: linking them is remote.pml's and heap.pml's business */
 bit uncarved[2];
 byte heap_lock[HEAPS];
-byte link[4];
+byte next_of[4];
 
 #define NOBODY  0
 #define PROGRAM 1
@@ -47,26 +47,26 @@ byte finished = 0;
 #define FENCE() fence()
 #endif
 
-/* Nobody else touches superblock s: the word must stay as it was left. */
+/* Nobody else touches superblock s: the freelist must stay as it was left. */
 inline rebuild(s)
 {
-    w = word[s];
+    w = freelist[s];
     d_step {
         if
         :: COUNT(w) == BLOCKS ->
             HOLD(s, 0) = NOBODY; HOLD(s, 1) = NOBODY;
-            LINK(s, 0) = 0; LINK(s, 1) = 0;
+            NEXT_OF(s, 0) = 0; NEXT_OF(s, 1) = 0;
             uncarved[s] = 1; new = 0
-        :: COUNT(w) == 1 -> new = w; LINK(s, TOP(w)) = 0
+        :: COUNT(w) == 1 -> new = w; NEXT_OF(s, TOP(w)) = 0
         :: else -> new = 0
         fi
     };
 #ifdef OWNER_EARLY
     owner[s] = 0;
 #endif
-    assert(word[s] == w);
-    word[s] = new;
-    assert(word[s] == new);
+    assert(freelist[s] == w);
+    freelist[s] = new;
+    assert(freelist[s] == new);
 #ifndef OWNER_EARLY
     owner[s] = 0;
 #endif
@@ -107,25 +107,25 @@ inline give_up()
     rcs_compare_and_store(me, 0, active_of[0], 0, active_of[0], EMPTY_SUPERBLOCK, result);
     if
     :: result == DONE ->
-        w = word[0];
+        w = freelist[0];
 #if defined(PLAIN_GIVE_UP)
         if
-        :: word[0] == w -> result = DONE; owner[0] = NO_HEAP
-        :: word[0] != w -> result = CHANGED
+        :: freelist[0] == w -> result = DONE; owner[0] = NO_HEAP
+        :: freelist[0] != w -> result = CHANGED
         fi;
 #elif defined(GIVE_UP_MOVED)
         do
         :: {
                enter(me);
                if
-               :: atomic { word[0] != w -> result = CHANGED; leave(me) }
-               :: word[0] == w -> atomic { owner[0] = NO_HEAP; result = DONE; leave(me) }
+               :: atomic { freelist[0] != w -> result = CHANGED; leave(me) }
+               :: freelist[0] == w -> atomic { owner[0] = NO_HEAP; result = DONE; leave(me) }
                fi;
                break
            } unless { restarted(me) }
         od;
 #else
-        rcs_compare_and_store(me, 0, word[0], w, owner[0], NO_HEAP, result);
+        rcs_compare_and_store(me, 0, freelist[0], w, owner[0], NO_HEAP, result);
 #endif
         w = 0;
         if
@@ -145,15 +145,15 @@ inline allocate()
            enter(me);
            h = heap_of_cid[cid_of[me]];
            s = active_of[h];
-           w = word[s];
+           w = freelist[s];
            if
            :: atomic { w == 0 -> leave(me) } /* the slow path: heap.pml */
            :: w != 0 ->
-               new = LINK(s, TOP(w));
+               new = NEXT_OF(s, TOP(w));
                atomic {
                    assert(HOLD(s, TOP(w)) == IN_LIST);
                    HOLD(s, TOP(w)) = PROGRAM;
-                   word[s] = new;
+                   freelist[s] = new;
                    leave(me)
                }
            fi;
@@ -174,9 +174,9 @@ inline release_block(s, b)
                   leave(me); x_remote[s] = x_remote[s] | (1 << b); HOLD(s, b) = IN_LIST
               }
            :: owner[s] == heap_of_cid[cid_of[me]] ->
-               w = word[s];
-               LINK(s, b) = w;
-               atomic { HOLD(s, b) = IN_LIST; word[s] = WORD(b, COUNT(w) + 1); leave(me) }
+               w = freelist[s];
+               NEXT_OF(s, b) = w;
+               atomic { HOLD(s, b) = IN_LIST; freelist[s] = LIST(b, COUNT(w) + 1); leave(me) }
            fi;
            break
        } unless { atomic { aborted[me] -> aborted[me] = 0; w = 0 } }
@@ -215,12 +215,12 @@ proctype thread(byte me)
 inline take_stock(s)
 {
     seen = x_remote[s];
-    w = word[s];
+    w = freelist[s];
     do
     :: w != 0 ->
         assert(HOLD(s, TOP(w)) == IN_LIST && !(seen & (1 << TOP(w))));
         seen = seen | (1 << TOP(w));
-        w = LINK(s, TOP(w))
+        w = NEXT_OF(s, TOP(w))
     :: else -> break
     od;
     assert((seen & 1) == (HOLD(s, 0) == IN_LIST));
@@ -235,8 +235,8 @@ init {
         heap_of_cid[0] = 0; heap_of_cid[1] = 1;
         active_of[0] = 0; active_of[1] = 1; active_of[EMPTY_HEAP] = EMPTY_SUPERBLOCK;
         owner[0] = 0; owner[1] = 1;
-        word[0] = WORD(0, 2); link[0] = WORD(1, 1);
-        word[1] = WORD(0, 2); link[2] = WORD(1, 1);
+        freelist[0] = LIST(0, 2); next_of[0] = LIST(1, 1);
+        freelist[1] = LIST(0, 2); next_of[2] = LIST(1, 1);
         hold[0] = IN_LIST; hold[1] = IN_LIST; hold[2] = IN_LIST; hold[3] = IN_LIST;
         run thread(0); run thread(1); run manager()
     };

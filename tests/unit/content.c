@@ -187,16 +187,16 @@ static void a_superblock_remembers_its_slices(unsigned c)
 /* Takes the blocks off the list that touch the units from `from` on: these stay. */
 static void hold_from(struct superblock *s, unit_set units)
 {
-    uint64_t word = 0;
-    for (uint64_t at = s->word; at != 0;) {
-        char *block = word_block(at);
-        at = *link_of(block);
+    uint64_t list = 0;
+    for (uint64_t at = s->freelist; at != 0;) {
+        char *block = freelist_top(at);
+        at = *next_of(block);
         if ((units_touched(s, superblock_block_number(s, block)) & units) == 0) {
-            *link_of(block) = word;
-            word = word_pack(block, word_count(word) + 1);
+            *next_of(block) = list;
+            list = freelist_pack(block, freelist_count(list) + 1);
         }
     }
-    s->word = word;
+    s->freelist = list;
 }
 
 /* What was uncarved is dirty until its pages are gone; what stayed is dirty from then on. */

@@ -47,7 +47,8 @@ static void frees_stay_local(unsigned c, void (*give)(void *block))
         struct superblock *s = block_find(block[i]).superblock;
         EXPECT_EQ(s->class, c);
         give(block[i]);
-        EXPECT_MSG(word_count(s->x_remote) == 0, "a block of %u bytes went to the remote list", size_class[c].bytes);
+        EXPECT_MSG(freelist_count(s->x_remote) == 0,
+                   "a block of %u bytes went to the remote list", size_class[c].bytes);
     }
 }
 

@@ -73,7 +73,7 @@ static void fresh_blocks_are_not_touched(unsigned c)
     take_zero(count, bytes);
     for (unsigned i = 0; i < count; i++)
         pages += resident_pages(block[i], bytes);
-    /* The first page of each at most, where its link was; a quarter where that is all of a block's pages. */
+    /* The first page of each at most, where its next was; a quarter where that is all of a block's pages. */
     EXPECT_MSG(pages * os_page_bytes * 4 < count * bytes || pages * 4 < count * 5,
                "%zu pages of %u blocks of %zu bytes are there", pages, count, bytes);
     expect_all_zero_and_fill(count, bytes);
@@ -156,7 +156,7 @@ static void fresh_blocks_come_last(unsigned c)
     EXPECT(calloc(1, s->block_bytes) == first);
     remote_push(s, second);
     EXPECT(take_fresh(h, c) == NULL);
-    s->word = superblock_join(s, remote_take(s, false), s->word);
+    s->freelist = superblock_join(s, remote_take(s, false), s->freelist);
     EXPECT(calloc(1, s->block_bytes) == second);
     s->dirty = UINT64_MAX;
     EXPECT(take_fresh(h, c) == NULL);
@@ -164,7 +164,7 @@ static void fresh_blocks_come_last(unsigned c)
     unsigned count = 2;
     while (s->uncarved != 0) {
         EXPECT(take_fresh(h, c) != NULL);
-        count += 1 + word_count(s->word);
+        count += 1 + freelist_count(s->freelist);
         while (test_take(s) != NULL)
             ;
     }
@@ -185,7 +185,7 @@ static void what_is_carved_beside_it_is_listed(unsigned c)
         uint64_t *p = take_fresh(h, c);
         EXPECT(p != NULL && *p == 0);
         taken++;
-        listed += word_count(s->word);
+        listed += freelist_count(s->freelist);
         expect_superblock_sound(s);
         while (test_take(s) != NULL)
             ;

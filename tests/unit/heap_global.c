@@ -118,7 +118,7 @@ static void a_large_heap_keeps_a_quarter(struct heap *h, unsigned c)
 
 static unsigned live_of(const struct superblock *s)
 {
-    return s->carved - word_count(s->word);
+    return s->carved - freelist_count(s->freelist);
 }
 
 static void the_fullest_comes_first(unsigned c)
@@ -183,8 +183,8 @@ static void frees_to_the_global_heap_are_noticed(unsigned c)
     lock_take(&global_heap_of(c)->lock);
     EXPECT_EQ(heap_collect(global_heap_of(c), s), rcs_done);
     lock_release(&global_heap_of(c)->lock);
-    EXPECT_EQ(word_count(s->word), blocks);
-    EXPECT(superblock_check_list(s, s->word) == NULL);
+    EXPECT_EQ(freelist_count(s->freelist), blocks);
+    EXPECT(superblock_check_list(s, s->freelist) == NULL);
     test_superblock_drop(s);
     munmap(block, (size_t)blocks * sizeof *block);
 }

@@ -24,7 +24,7 @@ static unsigned threshold_expected(const struct superblock *s, unsigned free_now
 
 static void expect_listed_right(const struct heap *h, const struct superblock *s)
 {
-    unsigned free_now = word_count(s->word), available = (unsigned)(s->blocks - s->carved) + free_now;
+    unsigned free_now = freelist_count(s->freelist), available = (unsigned)(s->blocks - s->carved) + free_now;
     EXPECT(superblock_owner(s) == h);
     EXPECT_EQ(s->group, group_expected(s->blocks, available));
     EXPECT_EQ(s->threshold, threshold_expected(s, free_now));
@@ -66,7 +66,7 @@ static void relisted_by_count(struct heap *h, unsigned c)
         if (done)
             break;
         struct carving carving = superblock_carve(s, carve_some);
-        s->word = superblock_join(s, carving.word, s->word);
+        s->freelist = superblock_join(s, carving.list, s->freelist);
         superblock_count_carving(s, carving);
     }
     munmap(block, s->blocks * sizeof *block);
@@ -91,7 +91,7 @@ static void walked_up_by_free(struct heap *h, unsigned c, struct rng *rng)
     for (unsigned i = 0; i < blocks; i++) {
         enum group before = s->group;
         free(block[i]);
-        EXPECT_EQ(word_count(s->word), i + 1);
+        EXPECT_EQ(freelist_count(s->freelist), i + 1);
         expect_listed_right(h, s);
         groups += s->group != before;
     }

@@ -53,16 +53,16 @@ enum group group_expected(unsigned blocks, unsigned available)
                                : group_mostly_free;
 }
 
-/* Marks the blocks of a list; they must be blocks, not marked yet, and as many as the word says. */
-static unsigned mark_list(const struct superblock *s, uint64_t word, uint8_t *seen)
+/* Marks the blocks of a list; they must be blocks, not marked yet, and as many as the head says. */
+static unsigned mark_list(const struct superblock *s, uint64_t list, uint8_t *seen)
 {
-    unsigned count = word_count(word), found = 0;
-    for (uint64_t at = word; at != 0; at = *link_of(word_block(at)), found++) {
-        const char *block = word_block(at);
+    unsigned count = freelist_count(list), found = 0;
+    for (uint64_t at = list; at != 0; at = *next_of(freelist_top(at)), found++) {
+        const char *block = freelist_top(at);
         EXPECT_MSG(found < count, "superblock %p: list longer than %u", (void *)superblock_start(s), count);
         EXPECT_MSG(superblock_is_block(s, block), "superblock %p: %p on its list is no block of it",
                    (void *)superblock_start(s), (const void *)block);
-        EXPECT_EQ(word_count(at), count - found);
+        EXPECT_EQ(freelist_count(at), count - found);
         size_t i = ((uintptr_t)block - s->base) / s->block_bytes;
         EXPECT_MSG(!seen[i], "superblock %p: block %zu is free twice", (void *)superblock_start(s), i);
         seen[i] = 1;
@@ -75,7 +75,7 @@ static unsigned mark_list(const struct superblock *s, uint64_t word, uint8_t *se
 static uint64_t chain_in_outbox(const struct heap *h, unsigned i, const struct superblock *s)
 {
     uint64_t chain = h->chain[i];
-    return chain != 0 && descriptor_head(descriptor_of(word_block(chain))) == s ? chain : 0;
+    return chain != 0 && descriptor_head(descriptor_of(freelist_top(chain))) == s ? chain : 0;
 }
 
 static unsigned blocks_in_outboxes(const struct superblock *s)
@@ -83,7 +83,7 @@ static unsigned blocks_in_outboxes(const struct superblock *s)
     unsigned blocks = 0;
     for (unsigned n = 0; n < heap_total; n++)
         for (unsigned i = 0; i < OUTBOX_CHAINS; i++)
-            blocks += word_count(chain_in_outbox(heap_list[n], i, s));
+            blocks += freelist_count(chain_in_outbox(heap_list[n], i, s));
     return blocks;
 }
 
@@ -101,12 +101,12 @@ void expect_superblock_sound(const struct superblock *s)
     EXPECT_EQ(s->carved, carved);
     static __thread uint8_t seen[BLOCKS_MAX];
     memset(seen, 0, sizeof seen);
-    mark_list(s, s->word, seen);
+    mark_list(s, s->freelist, seen);
     mark_list(s, s->x_remote & ~(uint64_t)REMOTE_ARMED, seen);
     for (unsigned n = 0; n < heap_total; n++)
         for (unsigned i = 0; i < OUTBOX_CHAINS; i++)
             mark_list(s, chain_in_outbox(heap_list[n], i, s), seen);
-    EXPECT(superblock_check_list(s, s->word) == NULL);
+    EXPECT(superblock_check_list(s, s->freelist) == NULL);
     EXPECT_EQ(s->slice.slices, slices_of(s));
     for (unsigned i = 1; i < slices_of(s); i++) {
         EXPECT_EQ(s[i].slice.kind, slice_tail);
@@ -140,8 +140,8 @@ struct class_state class_inspect(unsigned c)
         expect_superblock_sound(s);
         state.superblocks++;
         state.carved += s->carved;
-        state.local += word_count(s->word);
-        state.remote += word_count(s->x_remote) + blocks_in_outboxes(s);
+        state.local += freelist_count(s->freelist);
+        state.remote += freelist_count(s->x_remote) + blocks_in_outboxes(s);
     }
     EXPECT(state.carved >= state.local + state.remote);
     state.live = state.carved - state.local - state.remote;
@@ -160,16 +160,16 @@ static bool is_on_list(const struct heap *h, const struct superblock *s)
 
 static void expect_transition_not_lost(const struct superblock *s)
 {
-    bool has_holes = s->has_holes && word_count(s->word) != s->carved;
-    unsigned available = (has_holes ? 0 : (unsigned)(s->blocks - s->carved)) + word_count(s->word);
+    bool has_holes = s->has_holes && freelist_count(s->freelist) != s->carved;
+    unsigned available = (has_holes ? 0 : (unsigned)(s->blocks - s->carved)) + freelist_count(s->freelist);
     enum group expected = group_expected(s->blocks, available);
     EXPECT_MSG(s->group == expected, "superblock %p: %u of %u available, listed in group %d, not %d",
                (void *)superblock_start(s), available, s->blocks, s->group, (int)expected);
-    EXPECT_MSG(s->threshold == THRESHOLD_NEVER ? s->group == group_empty : s->threshold > word_count(s->word),
+    EXPECT_MSG(s->threshold == THRESHOLD_NEVER ? s->group == group_empty : s->threshold > freelist_count(s->freelist),
                "superblock %p: %u free, notify at %u: the next step is not armed", (void *)superblock_start(s),
-               word_count(s->word), s->threshold);
+               freelist_count(s->freelist), s->threshold);
     EXPECT_MSG(s->x_remote == REMOTE_ARMED || (s->x_remote == 0 && s->group == group_empty),
-               "superblock %p: remote word %llx is not armed and nobody was told", (void *)superblock_start(s),
+               "superblock %p: remote list %llx is not armed and nobody was told", (void *)superblock_start(s),
                (unsigned long long)s->x_remote);
 }
 
@@ -206,7 +206,7 @@ static void expect_lists_sound(const struct heap *h)
 
 void expect_heaps_sound(void)
 {
-    EXPECT_EQ(empty_superblock.word, 0);
+    EXPECT_EQ(empty_superblock.freelist, 0);
     EXPECT(superblock_owner(&empty_superblock) == NULL);
     EXPECT_EQ(empty_superblock.x_remote, 0);
     for (unsigned i = 0; i < GLOBAL_HEAPS; i++)
@@ -272,25 +272,25 @@ void test_carve_all(struct superblock *s)
 {
     while (s->uncarved != 0) {
         struct carving carving = superblock_carve(s, carve_some);
-        s->word = superblock_join(s, carving.word, s->word);
-        EXPECT(s->word != 0);
+        s->freelist = superblock_join(s, carving.list, s->freelist);
+        EXPECT(s->freelist != 0);
         superblock_count_carving(s, carving);
     }
-    EXPECT_EQ(word_count(s->word), s->blocks);
+    EXPECT_EQ(freelist_count(s->freelist), s->blocks);
 }
 
 void *test_take(struct superblock *s)
 {
-    void *block = word_block(s->word);
-    if (s->word != 0)
-        s->word = *link_of(block);
+    void *block = freelist_top(s->freelist);
+    if (s->freelist != 0)
+        s->freelist = *next_of(block);
     return block;
 }
 
 void test_give(struct superblock *s, void *block)
 {
-    *link_of(block) = s->word;
-    s->word = word_pack(block, word_count(s->word) + 1);
+    *next_of(block) = s->freelist;
+    s->freelist = freelist_pack(block, freelist_count(s->freelist) + 1);
 }
 
 void test_superblock_drop(struct superblock *s)

@@ -32,8 +32,8 @@ void expect_superblock_sound(const struct superblock *s);
 struct class_state class_inspect(unsigned c);
 
 /* Every superblock is owned, and in exactly one place: active, on its owner's list of the group it is in, or waiting in
- * a pending stack.  The lists' links and counters are right, and no transition was lost: whatever is on a list has not
- * passed its threshold and is armed for remote frees. */
+ * a pending stack.  The lists' neighbours and counters are right, and no transition was lost: whatever is on a list has
+ * not passed its threshold and is armed for remote frees. */
 void expect_heaps_sound(void);
 
 /* ---- heaps of a test's own ---- */

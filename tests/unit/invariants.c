@@ -20,7 +20,7 @@ static struct superblock *new_half_free(unsigned c)
     struct superblock *s = test_superblock_new(c);
     struct carving carving = superblock_carve(s, carve_some);
     superblock_count_carving(s, carving);
-    s->word = carving.word;
+    s->freelist = carving.list;
     return s;
 }
 
@@ -52,7 +52,7 @@ static void descriptors_are_checked(void)
     EXPECT_FOUND(s->base, s->base - 16, "does not end where it ends");
     EXPECT_FOUND(s[1].slice.to_head, 0, "belongs to something else");
     EXPECT_FOUND(s[1].owner, (uintptr_t)&global_heap[0], "has an owner");
-    s->word = 0;
+    s->freelist = 0;
     s->carved = 0;
     test_superblock_drop(s);
 }
@@ -64,15 +64,15 @@ static void counts_and_lists_are_checked(void)
     EXPECT_FOUND(s->carved, s->carved + 1, "miscounted");
     EXPECT_FOUND(s->carved, s->carved - 1, "miscounted");
     EXPECT_FOUND(s->uncarved, s->uncarved & (s->uncarved - 1), "miscounted");
-    EXPECT_FOUND(s->x_remote, s->word, "on both lists");
-    uint64_t *link = link_of(word_block(s->word)), was = *link;
-    *link = 0; /* as a program may that writes to what it has freed */
-    EXPECT(superblock_check(s) == NULL && superblock_check_list(s, s->word) != NULL);
-    *link = was;
+    EXPECT_FOUND(s->x_remote, s->freelist, "on both lists");
+    uint64_t *next = next_of(freelist_top(s->freelist)), was = *next;
+    *next = 0; /* as a program may that writes to what it has freed */
+    EXPECT(superblock_check(s) == NULL && superblock_check_list(s, s->freelist) != NULL);
+    *next = was;
     /* A block of the last unit, which is not carved, freed nevertheless. */
     char *last = superblock_block(s, s->blocks - 1u);
-    *link_of(last) = 0;
-    EXPECT_FOUND(s->x_remote, word_pack(last, 1), "does not exist");
+    *next_of(last) = 0;
+    EXPECT_FOUND(s->x_remote, freelist_pack(last, 1), "does not exist");
     test_superblock_drop(s);
 }
 

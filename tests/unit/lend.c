@@ -57,7 +57,7 @@ static void short_ones_are_whole(void)
             EXPECT_EQ(superblock_slices(s), slices);
             EXPECT(s->blocks >= blocks && (size_t)s->blocks * row->bytes <= slices * SLICE_BYTES);
             test_carve_all(s);
-            EXPECT(superblock_check_list(s, s->word) == NULL);
+            EXPECT(superblock_check_list(s, s->freelist) == NULL);
             EXPECT(superblock_is_block(s, block_of(s, s->blocks - 1u)));
             EXPECT(block_of(s, s->blocks) == superblock_start(s) + slices * SLICE_BYTES); /* nothing lies behind them */
             superblock_give(s);
@@ -126,21 +126,21 @@ static void expect_others_are_usable(unsigned slices)
 /* What of it was not lent can be carved again, and nothing else. */
 static void expect_room_is_used(struct superblock *s)
 {
-    unsigned capacity = superblock_capacity(s), live = superblock_live(s, s->word);
+    unsigned capacity = superblock_capacity(s), live = superblock_live(s, s->freelist);
     while (superblock_is_carvable(s)) {
         struct carving carving = superblock_carve(s, carve_some);
-        EXPECT(carving.word != 0);
-        s->word = superblock_join(s, carving.word, s->word);
-        EXPECT(s->word != 0);
+        EXPECT(carving.list != 0);
+        s->freelist = superblock_join(s, carving.list, s->freelist);
+        EXPECT(s->freelist != 0);
         superblock_count_carving(s, carving);
         unsigned carved = s->carved;
         superblock_recount(s);
         EXPECT_EQ(s->carved, carved);
     }
     EXPECT_EQ(s->carved, capacity);
-    EXPECT_EQ(superblock_live(s, s->word), live);
-    for (uint64_t at = s->word; at != 0; at = *link_of(word_block(at))) {
-        char *block = word_block(at);
+    EXPECT_EQ(superblock_live(s, s->freelist), live);
+    for (uint64_t at = s->freelist; at != 0; at = *next_of(freelist_top(at))) {
+        char *block = freelist_top(at);
         EXPECT(superblock_is_block(s, block) && !is_live[number_of(s, block)]);
         for (char *byte = block; byte < block + s->block_bytes; byte += SLICE_BYTES / 4)
             EXPECT(superblock_has_slice(s, (unsigned)((byte - superblock_start(s)) / (ptrdiff_t)SLICE_BYTES)));

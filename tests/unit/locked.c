@@ -17,19 +17,19 @@ static struct superblock *active(void)
 {
     free(malloc(SIZE));
     struct superblock *s = heap_here()->active[size_class_of(SIZE)];
-    EXPECT(word_count(s->word) > 2);
+    EXPECT(freelist_count(s->freelist) > 2);
     return s;
 }
 
 static void a_pair_is_a_pop_and_a_push(void)
 {
     struct superblock *s = active();
-    uint64_t word = s->word, refills = heap_here()->refills;
+    uint64_t list = s->freelist, refills = heap_here()->refills;
     void *p = malloc(SIZE);
-    EXPECT(p == word_block(word) && word_count(s->word) + 1 == word_count(word));
+    EXPECT(p == freelist_top(list) && freelist_count(s->freelist) + 1 == freelist_count(list));
     free(p);
-    EXPECT(s->word == word && heap_here()->refills == refills);
-    EXPECT(locked_push(p, s) == hot_double && s->word == word);
+    EXPECT(s->freelist == list && heap_here()->refills == refills);
+    EXPECT(locked_push(p, s) == hot_double && s->freelist == list);
     EXPECT(!in_slow_path && !lock_is_held(&heap_here()->lock));
 }
 
@@ -84,7 +84,7 @@ static void a_free_does_not_wait(void)
     pthread_t thread;
     struct superblock *s = active();
     struct heap *h = heap_here();
-    unsigned before = word_count(s->x_remote);
+    unsigned before = freelist_count(s->x_remote);
     void *p = malloc(SIZE);
     EXPECT_EQ(pthread_create(&thread, NULL, give, p), 0);
     lock_take(&h->lock);
@@ -93,8 +93,8 @@ static void a_free_does_not_wait(void)
         sched_yield();
     lock_release(&h->lock);
     EXPECT_EQ(pthread_join(thread, NULL), 0);
-    EXPECT_EQ(word_count(s->x_remote), before + 1);
-    EXPECT(word_block(s->x_remote) == p);
+    EXPECT_EQ(freelist_count(s->x_remote), before + 1);
+    EXPECT(freelist_top(s->x_remote) == p);
 }
 
 static unsigned another_slot(void)

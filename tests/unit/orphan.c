@@ -317,7 +317,7 @@ static void check_untold(void)
     heap_flush_pending(h);
     lock_release(&h->lock);
     slow_leave();
-    EXPECT_MSG(word_count(untold->x_remote) == 0 || h->x_pending != 0, "frees nobody was told of are left");
+    EXPECT_MSG(freelist_count(untold->x_remote) == 0 || h->x_pending != 0, "frees nobody was told of are left");
     check_all();
 }
 

@@ -33,12 +33,12 @@ static void drop(struct superblock *s)
 
 static unsigned waiting(const void *block)
 {
-    return word_count(mine->chain[outbox_chain_of(block)]);
+    return freelist_count(mine->chain[outbox_chain_of(block)]);
 }
 
 static unsigned arrived(const struct superblock *s)
 {
-    return word_count(atomic_load(&s->x_remote));
+    return freelist_count(atomic_load(&s->x_remote));
 }
 
 /* Frees `count` more blocks of `s` from a heap that does not have it; returns the last. */
@@ -190,8 +190,8 @@ static void a_damaged_chain_is_refused(void)
     lock_take(&mine->lock);
     uint64_t chain = outbox_take(mine, outbox_chain_of(top));
     lock_release(&mine->lock);
-    EXPECT_EQ(word_count(chain), 3);
-    *link_of(top) = 0x6161616161616161;
+    EXPECT_EQ(freelist_count(chain), 3);
+    *next_of(top) = 0x6161616161616161;
     EXPECT_EQ(remote_push_chain(s, chain), remote_damaged);
     EXPECT_EQ(s->x_remote, there);
     drop(s);

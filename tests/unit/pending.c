@@ -56,7 +56,7 @@ static void posted_twice_is_there_once(struct heap *h, unsigned c)
     expect_heaps_sound();
 }
 
-/* A stale list place, a disarmed remote word: what relisting repairs. */
+/* A stale list place, a disarmed remote list: what relisting repairs. */
 static void a_flush_relists(struct heap *h, unsigned c)
 {
     struct superblock *s = test_superblock_new(c);
@@ -72,7 +72,7 @@ static void a_flush_relists(struct heap *h, unsigned c)
     EXPECT_EQ(s->group, group_nearly_full);
     heap_push_pending(h, s);
     flush(h);
-    EXPECT_EQ(word_count(s->word), blocks - 1);
+    EXPECT_EQ(freelist_count(s->freelist), blocks - 1);
     EXPECT_EQ(s->group, group_mostly_free);
     EXPECT_EQ(s->x_remote, REMOTE_ARMED);
     expect_heaps_sound();
@@ -92,7 +92,7 @@ static void what_moved_is_forwarded(struct heap *h, struct heap *other, unsigned
     flush(h);
     EXPECT_EQ(pending_length(h), 0);
     EXPECT_EQ(pending_length(other), 1);
-    EXPECT_EQ(word_count(s->x_remote), 1);
+    EXPECT_EQ(freelist_count(s->x_remote), 1);
     flush(other);
     EXPECT_EQ(pending_length(other), 0);
     EXPECT_EQ(s->group, group_empty);
@@ -108,10 +108,10 @@ static void what_has_gone_is_forgotten(struct heap *h, unsigned c)
 {
     struct superblock *s = test_superblock_new(c);
     test_carve_all(s);
-    uint64_t word = s->word;
+    uint64_t list = s->freelist;
     heap_push_pending(h, s); /* somebody has it detached, and will relist it */
     flush(h);
-    EXPECT(superblock_owner(s) == NULL && s->word == word && s->group == group_none && s->x_pending_next == 0);
+    EXPECT(superblock_owner(s) == NULL && s->freelist == list && s->group == group_none && s->x_pending_next == 0);
     heap_push_pending(h, s);
     test_superblock_drop(s); /* a span again */
     flush(h);
@@ -193,7 +193,7 @@ static void *post_at_random(void *number)
     return NULL;
 }
 
-/* A push that consumed ARMED pushed the superblock, so once the stacks are empty nothing waits in a remote word. */
+/* A push that consumed ARMED pushed the superblock, so once the stacks are empty nothing waits on a remote list. */
 static void no_post_is_lost(unsigned c, int rounds, struct rng *rng)
 {
     for (int i = 0; i < 2; i++)
@@ -218,8 +218,8 @@ static void no_post_is_lost(unsigned c, int rounds, struct rng *rng)
         heap_flush_pending(h);
         for (int i = round % 2; i < MEMBERS; i += 2) {
             struct superblock *s = member[i];
-            if (in_hand[i] == 0 && word_block(s->word) == hostage[i]) { /* arrived: take it out again */
-                s->word = *link_of(hostage[i]);
+            if (in_hand[i] == 0 && freelist_top(s->freelist) == hostage[i]) { /* arrived: take it out again */
+                s->freelist = *next_of(hostage[i]);
                 collected++;
                 in_hand[i] = 1;
             }
@@ -235,8 +235,8 @@ static void no_post_is_lost(unsigned c, int rounds, struct rng *rng)
         flush(box[i % 2]);
     for (int i = 0; i < MEMBERS; i++) {
         EXPECT_EQ(member[i]->x_pending_next, 0);
-        EXPECT_EQ(word_count(member[i]->x_remote), 0);
-        EXPECT(in_hand[i] == 1 || word_block(member[i]->word) == hostage[i]);
+        EXPECT_EQ(freelist_count(member[i]->x_remote), 0);
+        EXPECT(in_hand[i] == 1 || freelist_top(member[i]->freelist) == hostage[i]);
     }
     expect_heaps_sound();
     unit_say("%u rounds trips\n", collected);

@@ -117,19 +117,19 @@ static void pushes_and_pops(void)
     struct superblock *s = test_superblock_new(c);
     test_carve_all(s);
     void *a = test_take(s), *b = test_take(s);
-    unsigned left = word_count(s->word);
+    unsigned left = freelist_count(s->freelist);
     superblock_set_owner(s, mine);
     test_heap_bind(mine);
     EXPECT(pop(c) == NULL); /* nothing is active */
     mine->active[c] = s;
     EXPECT_EQ(push(a, s), hot_pushed);
-    EXPECT(s->word == word_pack(a, left + 1) && word_block(*link_of(a)) != NULL);
-    EXPECT_EQ(word_count(*link_of(a)), left);
+    EXPECT(s->freelist == freelist_pack(a, left + 1) && freelist_top(*next_of(a)) != NULL);
+    EXPECT_EQ(freelist_count(*next_of(a)), left);
     EXPECT_EQ(push(a, s), hot_double);
-    EXPECT_EQ(s->word, word_pack(a, left + 1));
+    EXPECT_EQ(s->freelist, freelist_pack(a, left + 1));
     s->threshold = (uint16_t)(left + 2);
     EXPECT_EQ(push(b, s), hot_pushed_notify);
-    EXPECT_EQ(word_count(s->word), left + 2); /* the free has happened all the same */
+    EXPECT_EQ(freelist_count(s->freelist), left + 2); /* the free has happened all the same */
     EXPECT(pop(c) == b && pop(c) == a);
     s->threshold = (uint16_t)(left + 2);
     EXPECT_EQ(push(a, s), hot_pushed); /* one before and one after the step do not notify */
@@ -137,36 +137,36 @@ static void pushes_and_pops(void)
     EXPECT_EQ(push(b, s), hot_pushed);
     EXPECT(pop(c) == b);
 
-    uint64_t word = s->word;
+    uint64_t list = s->freelist;
     superblock_set_owner(s, other);
     EXPECT_EQ(push(b, s), hot_foreign);
     superblock_clear_owner(s);
     EXPECT_EQ(push(b, s), hot_foreign);
-    EXPECT_EQ(s->word, word);
+    EXPECT_EQ(s->freelist, list);
     superblock_set_owner(s, mine);
     test_heap_bind(other);
     EXPECT_EQ(push(b, s), hot_foreign);
     EXPECT(pop(c) == NULL);
-    EXPECT_EQ(s->word, word);
+    EXPECT_EQ(s->freelist, list);
 
-    /* A free block that was written to: its link does not continue the count, and it is not handed out. */
+    /* A free block that was written to: its next does not continue the count, and it is not handed out. */
     test_heap_bind(mine);
-    uint64_t link = *link_of(a);
-    *link_of(a) = link + 1;
+    uint64_t next = *next_of(a);
+    *next_of(a) = next + 1;
     EXPECT(pop(c) == NULL);
-    *link_of(a) = 0x4141414141414141;
+    *next_of(a) = 0x4141414141414141;
     EXPECT(pop(c) == NULL);
-    *link_of(a) = 0;
+    *next_of(a) = 0;
     EXPECT(pop(c) == NULL);
-    EXPECT_EQ(s->word, word);
-    *link_of(a) = link;
+    EXPECT_EQ(s->freelist, list);
+    *next_of(a) = next;
     EXPECT(pop(c) == a);
     test_give(s, a);
     test_give(s, b);
     /* To the last one, and not beyond. */
     for (unsigned n = 0; n < s->blocks; n++)
         EXPECT(pop(c) != NULL);
-    EXPECT_EQ(s->word, 0);
+    EXPECT_EQ(s->freelist, 0);
     EXPECT(pop(c) == NULL);
     mine->active[c] = &empty_superblock;
     superblock_clear_owner(s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The remote word: anyone pushes, the owner takes all.  Blocks are neither lost nor doubled whatever is pushed, taken
+ * The remote list: anyone pushes, the owner takes all.  Blocks are neither lost nor doubled whatever is pushed, taken
  * and returned at once, and ARMED is consumed exactly once each time it is set: a superblock whose ARMED is lost waits
  * for ever for its remote frees to be noticed, one consumed twice is pushed twice.
  */
@@ -20,20 +20,20 @@ static void words_of_one_thread(void)
     void *a = test_take(s), *b = test_take(s), *c = test_take(s);
     EXPECT_EQ(s->x_remote, 0);
     EXPECT(!remote_push(s, a));
-    EXPECT_EQ(word_count(s->x_remote), 1);
+    EXPECT_EQ(freelist_count(s->x_remote), 1);
     EXPECT(!remote_push(s, b));
     uint64_t chain = remote_take(s, true);
     EXPECT_EQ(s->x_remote, REMOTE_ARMED);
-    EXPECT_EQ(chain, word_pack(b, 2));
-    EXPECT_EQ(*link_of(b), word_pack(a, 1));
-    EXPECT_EQ(*link_of(a), 0);
-    EXPECT(superblock_check_list(s, chain) == NULL); /* linked from an empty word: a list as it stands */
+    EXPECT_EQ(chain, freelist_pack(b, 2));
+    EXPECT_EQ(*next_of(b), freelist_pack(a, 1));
+    EXPECT_EQ(*next_of(a), 0);
+    EXPECT(superblock_check_list(s, chain) == NULL); /* linked from an empty list: a list as it stands */
 
     EXPECT(remote_push(s, c)); /* consumes ARMED */
-    EXPECT_EQ(s->x_remote, word_pack(c, 1));
-    EXPECT_EQ(*link_of(c), 0);
+    EXPECT_EQ(s->x_remote, freelist_pack(c, 1));
+    EXPECT_EQ(*next_of(c), 0);
     remote_return(s, chain); /* joined with what came meanwhile */
-    EXPECT_EQ(word_count(s->x_remote), 3);
+    EXPECT_EQ(freelist_count(s->x_remote), 3);
     EXPECT((s->x_remote & REMOTE_ARMED) == 0);
     expect_superblock_sound(s);
     chain = remote_take(s, false);
@@ -44,9 +44,9 @@ static void words_of_one_thread(void)
     EXPECT_EQ(s->x_remote, chain);
     chain = remote_take(s, true);
     EXPECT_EQ(remote_take(s, false), 0); /* ARMED is no block */
-    s->word = superblock_join(s, chain, s->word);
-    EXPECT_EQ(word_count(s->word), s->blocks);
-    EXPECT(superblock_check_list(s, s->word) == NULL);
+    s->freelist = superblock_join(s, chain, s->freelist);
+    EXPECT_EQ(freelist_count(s->freelist), s->blocks);
+    EXPECT(superblock_check_list(s, s->freelist) == NULL);
     test_superblock_drop(s);
 }
 
@@ -59,12 +59,12 @@ static void a_chain_that_was_joined_in_vain_is_whole_again(void)
     for (int i = 0; i < 3; i++)
         remote_push(s, test_take(s));
     uint64_t chain = remote_take(s, false);
-    EXPECT(superblock_join(s, chain, s->word) != 0);
+    EXPECT(superblock_join(s, chain, s->freelist) != 0);
     EXPECT_EQ(superblock_join(s, chain, 0), chain); /* undone */
     remote_return(s, chain);
     const char *damage = superblock_check_list(s, s->x_remote & ~(uint64_t)REMOTE_ARMED);
     EXPECT_MSG(damage == NULL, "returned chain: %s", damage);
-    EXPECT_EQ(word_count(s->x_remote), 3);
+    EXPECT_EQ(freelist_count(s->x_remote), 3);
     test_superblock_drop(s);
 }
 
@@ -81,7 +81,7 @@ static void nothing_returned_changes_nothing(void)
     test_superblock_drop(s);
 }
 
-/* The block pushed over ARMED ends the chain: links never carry the mark. */
+/* The block pushed over ARMED ends the chain: next pointers never carry the mark. */
 static void the_mark_stays_out_of_links(void)
 {
     struct superblock *s = test_superblock_new(3);
@@ -90,8 +90,8 @@ static void the_mark_stays_out_of_links(void)
     for (int i = 0; i < 5; i++)
         EXPECT_EQ(remote_push(s, test_take(s)), i == 0);
     uint64_t chain = remote_take(s, true);
-    EXPECT_EQ(word_count(chain), 5);
-    for (uint64_t at = chain; at != 0; at = *link_of(word_block(at)))
+    EXPECT_EQ(freelist_count(chain), 5);
+    for (uint64_t at = chain; at != 0; at = *next_of(freelist_top(at)))
         EXPECT((at & REMOTE_ARMED) == 0);
     EXPECT(superblock_check_list(s, chain) == NULL);
     test_superblock_drop(s);
@@ -125,7 +125,7 @@ static void *push_what_is_dealt(void *number)
 
 static void deal(struct rng *rng, uint64_t *dealt)
 {
-    for (int i = 0; i < 32 && shared->word != 0; i++) {
+    for (int i = 0; i < 32 && shared->freelist != 0; i++) {
         _Atomic(void *) *to = &hand[rng_below(rng, PUSHERS)][rng_below(rng, 64)];
         if (*to == NULL) {
             void *block = test_take(shared);
@@ -146,7 +146,7 @@ static void nothing_is_lost_between_threads(struct rng *rng, uint64_t blocks)
     uint64_t dealt = 0, taken = 0, armed = 0, returned = 0;
     while (dealt < blocks) {
         deal(rng, &dealt);
-        if (shared->word == 0)
+        if (shared->freelist == 0)
             sched_yield();
         uint64_t idle = 0;
         armed += atomic_compare_exchange_strong(&shared->x_remote, &idle, REMOTE_ARMED); /* as relisting does */
@@ -159,28 +159,28 @@ static void nothing_is_lost_between_threads(struct rng *rng, uint64_t blocks)
         if (rng_below(rng, 3) == 0) {
             /* A section failed, before or after the join. */
             if (rng_below(rng, 2) == 0) {
-                EXPECT(superblock_join(shared, chain, shared->word) != 0);
+                EXPECT(superblock_join(shared, chain, shared->freelist) != 0);
                 EXPECT_EQ(superblock_join(shared, chain, 0), chain);
             }
             remote_return(shared, chain);
             returned++;
             continue;
         }
-        taken += word_count(chain);
-        shared->word = superblock_join(shared, chain, shared->word);
-        EXPECT(shared->word != 0);
+        taken += freelist_count(chain);
+        shared->freelist = superblock_join(shared, chain, shared->freelist);
+        EXPECT(shared->freelist != 0);
     }
     stop = true;
     for (size_t i = 0; i < PUSHERS; i++)
         EXPECT_EQ(pthread_join(thread[i], NULL), 0);
     uint64_t chain = remote_take(shared, false);
-    taken += word_count(chain);
+    taken += freelist_count(chain);
     if (chain != 0)
-        shared->word = superblock_join(shared, chain, shared->word);
+        shared->freelist = superblock_join(shared, chain, shared->freelist);
     EXPECT_EQ(taken, dealt);
     EXPECT_EQ(pushed, dealt);
-    EXPECT_EQ(word_count(shared->word), shared->blocks);
-    EXPECT(superblock_check_list(shared, shared->word) == NULL);
+    EXPECT_EQ(freelist_count(shared->freelist), shared->blocks);
+    EXPECT(superblock_check_list(shared, shared->freelist) == NULL);
     EXPECT(consumed <= armed);
     EXPECT(dealt > 1000 && returned > 10 && consumed > 10);
     unit_say("%llu dealt, %llu armed, %llu consumed, %llu returned\n", (unsigned long long)dealt,
@@ -223,9 +223,9 @@ static void armed_is_consumed_exactly_once(uint64_t rounds)
         pthread_barrier_wait(&round_ends);
         EXPECT_EQ(consumed, 1);
         uint64_t chain = remote_take(shared, false);
-        EXPECT_EQ(word_count(chain), PUSHERS);
-        shared->word = superblock_join(shared, chain, shared->word);
-        EXPECT(superblock_check_list(shared, shared->word) == NULL);
+        EXPECT_EQ(freelist_count(chain), PUSHERS);
+        shared->freelist = superblock_join(shared, chain, shared->freelist);
+        EXPECT(superblock_check_list(shared, shared->freelist) == NULL);
     }
     memset(round_block, 0, sizeof round_block);
     pthread_barrier_wait(&round_begins);

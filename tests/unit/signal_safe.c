@@ -53,7 +53,7 @@ static unsigned use_up(unsigned c, void **block, unsigned most)
     do {
         EXPECT(n < most);
         EXPECT((block[n++] = malloc(size_class[c].bytes)) != NULL);
-    } while (heap_here()->active[c]->word != 0);
+    } while (heap_here()->active[c]->freelist != 0);
     return n;
 }
 

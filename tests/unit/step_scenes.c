@@ -22,7 +22,7 @@ static struct superblock *active(unsigned c)
 static void drain_to(unsigned c, size_t size, unsigned left)
 {
     take(&pool_a, size);
-    while (word_count(active(c)->word) != left)
+    while (freelist_count(active(c)->freelist) != left)
         take(&pool_a, size);
 }
 
@@ -43,7 +43,7 @@ static void fill(unsigned c, size_t size, unsigned superblocks)
     for (unsigned n = 0; n < superblocks; n++) {
         do
             take(&pool_a, size);
-        while (active(c)->word != 0 || active(c)->uncarved != 0 || held_of(active(c)) < enough);
+        while (active(c)->freelist != 0 || active(c)->uncarved != 0 || held_of(active(c)) < enough);
         filled[n] = active(c);
         EXPECT(n == 0 || filled[n] != filled[n - 1]);
     }
@@ -173,7 +173,7 @@ static void set_inactive_neighbour(void)
     lock_release(&elsewhere->lock);
     elsewhere->activity = elsewhere->refills;
     for (unsigned c = 0; c < CLASS_COUNT; c++)
-        elsewhere->activity += elsewhere->active[c]->word;
+        elsewhere->activity += elsewhere->active[c]->freelist;
     elsewhere->slow_paths = (uint32_t)(elsewhere->refills + elsewhere->remote_frees);
     elsewhere->activity_since_ns = elsewhere->slow_paths_since_ns = 1;
 }
@@ -197,7 +197,7 @@ static void set_step(void)
     fill(small, SMALL, 2);
     const struct superblock *s = filled[0];
     EXPECT(s != active(small) && s->group == group_nearly_full);
-    while (word_count(s->word) + 1 != s->threshold)
+    while (freelist_count(s->freelist) + 1 != s->threshold)
         free_some(s, 1);
     lend(s, 4);
     unsigned n = one_of(s);

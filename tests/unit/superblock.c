@@ -30,22 +30,22 @@ static void every_class_is_carved_into_every_block_once(void)
             unit_set before = s->uncarved;
             struct carving carving = superblock_carve(s, carve_some);
             EXPECT(s->uncarved == before); /* nothing changes before it is published */
-            EXPECT(carving.word != 0 && carving.units != 0);
+            EXPECT(carving.list != 0 && carving.units != 0);
             EXPECT((carving.units & ~before) == 0);
             superblock_count_carving(s, carving);
-            EXPECT(superblock_check_list(s, carving.word) == NULL);
-            for (uint64_t at = carving.word; at != 0; at = *link_of(word_block(at)), found++) {
-                expect_block_in_place(s, word_block(at), seen);
-                memset((char *)word_block(at) + 8, 0xa5, s->block_bytes - 8u); /* mapped, and no neighbour's link */
+            EXPECT(superblock_check_list(s, carving.list) == NULL);
+            for (uint64_t at = carving.list; at != 0; at = *next_of(freelist_top(at)), found++) {
+                expect_block_in_place(s, freelist_top(at), seen);
+                memset((char *)freelist_top(at) + 8, 0xa5, s->block_bytes - 8u); /* mapped, and no neighbour's next */
             }
-            s->word = 0; /* all handed out */
+            s->freelist = 0; /* all handed out */
             EXPECT_EQ(s->carved, found);
             expect_superblock_sound(s);
             EXPECT(++rounds <= UNITS_MAX);
         }
         EXPECT_EQ(found, size_class[c].blocks);
         struct carving none = superblock_carve(s, carve_some);
-        EXPECT(none.word == 0 && none.units == 0);
+        EXPECT(none.list == 0 && none.units == 0);
         /* The gap that no block covers is never carved, nor are addresses inside blocks. */
         const char *start = superblock_start(s), *end = start + size_class[c].slices * SLICE_BYTES;
         for (const char *p = start; p < end; p++) {
@@ -65,14 +65,14 @@ static void the_first_carving_is_one_unit_or_one_block(void)
         size_t unit = unit_bytes_of(s), bytes = size_class[c].bytes;
         size_t gap = (size_t)(superblock_block(s, 0) - superblock_start(s)), end = align_up(gap + bytes, unit);
         EXPECT(carving.units == units_touched(s, 0));
-        EXPECT_EQ(word_count(carving.word), (end - gap) / bytes);
+        EXPECT_EQ(freelist_count(carving.list), (end - gap) / bytes);
         test_superblock_drop(s);
     }
 }
 
-static void expect_damage(const struct superblock *s, uint64_t word, const char *what)
+static void expect_damage(const struct superblock *s, uint64_t list, const char *what)
 {
-    const char *found = superblock_check_list(s, word);
+    const char *found = superblock_check_list(s, list);
     EXPECT_MSG(found != NULL && strstr(found, what) != NULL, "expected '%s', got '%s'", what,
                found == NULL ? "(nothing)" : found);
 }
@@ -82,51 +82,51 @@ static void the_check_names_every_kind_of_damage(void)
     for (unsigned c = 0; c < CLASS_COUNT; c += 3) {
         struct superblock *s = test_superblock_new(c);
         test_carve_all(s);
-        uint64_t word = s->word;
-        unsigned count = word_count(word);
-        char *top = word_block(word), *start = superblock_block(s, 0);
-        uint64_t link = *link_of(top), second_link = *link_of(word_block(link));
-        EXPECT(superblock_check_list(s, word) == NULL);
+        uint64_t list = s->freelist;
+        unsigned count = freelist_count(list);
+        char *top = freelist_top(list), *start = superblock_block(s, 0);
+        uint64_t next = *next_of(top), second_next = *next_of(freelist_top(next));
+        EXPECT(superblock_check_list(s, list) == NULL);
         EXPECT(superblock_check_list(s, 0) == NULL);
 
-        expect_damage(s, word_pack(top, count + 1), "more blocks on the list than exist");
+        expect_damage(s, freelist_pack(top, count + 1), "more blocks on the list than exist");
         s->carved--;
-        expect_damage(s, word, "more blocks on the list than exist");
+        expect_damage(s, list, "more blocks on the list than exist");
         s->carved++;
 
-        expect_damage(s, word_pack(top, count - 1), "written to"); /* the first link does not continue the count */
-        *link_of(top) = word_pack(word_block(link), count - 2);
-        expect_damage(s, word, "written to");
-        *link_of(top) = word_pack(start - SLICE_BYTES, count - 1);
-        expect_damage(s, word, "outside");
-        *link_of(top) = word_pack(start + (size_t)s->blocks * s->block_bytes, count - 1);
-        expect_damage(s, word, "outside");
-        *link_of(top) = word_pack((void *)(uintptr_t)0x414141414140, count - 1);
-        expect_damage(s, word, "outside");
-        *link_of(top) = word_pack((char *)word_block(link) + (s->block_bytes > 16 ? 16 : 8), count - 1);
-        expect_damage(s, word, "inside a block");
-        *link_of(top) = word_pack(top, count - 1);
-        expect_damage(s, word, "twice");
-        *link_of(word_block(link)) = word_pack(top, count - 2);
-        *link_of(top) = link;
-        expect_damage(s, word, "twice");
-        *link_of(word_block(link)) = 0;
-        expect_damage(s, word, "shorter");
-        *link_of(word_block(link)) = second_link;
-        EXPECT(superblock_check_list(s, word) == NULL);
+        expect_damage(s, freelist_pack(top, count - 1), "written to"); /* the first next does not continue the count */
+        *next_of(top) = freelist_pack(freelist_top(next), count - 2);
+        expect_damage(s, list, "written to");
+        *next_of(top) = freelist_pack(start - SLICE_BYTES, count - 1);
+        expect_damage(s, list, "outside");
+        *next_of(top) = freelist_pack(start + (size_t)s->blocks * s->block_bytes, count - 1);
+        expect_damage(s, list, "outside");
+        *next_of(top) = freelist_pack((void *)(uintptr_t)0x414141414140, count - 1);
+        expect_damage(s, list, "outside");
+        *next_of(top) = freelist_pack((char *)freelist_top(next) + (s->block_bytes > 16 ? 16 : 8), count - 1);
+        expect_damage(s, list, "inside a block");
+        *next_of(top) = freelist_pack(top, count - 1);
+        expect_damage(s, list, "twice");
+        *next_of(freelist_top(next)) = freelist_pack(top, count - 2);
+        *next_of(top) = next;
+        expect_damage(s, list, "twice");
+        *next_of(freelist_top(next)) = 0;
+        expect_damage(s, list, "shorter");
+        *next_of(freelist_top(next)) = second_next;
+        EXPECT(superblock_check_list(s, list) == NULL);
 
-        /* Longer: the last block's link goes on to a block that is not on the list. */
+        /* Longer: the last block's next goes on to a block that is not on the list. */
         void *taken = test_take(s);
-        uint64_t at = s->word;
-        while (*link_of(word_block(at)) != 0)
-            at = *link_of(word_block(at));
-        *link_of(word_block(at)) = word_pack(taken, 1);
-        expect_damage(s, s->word, "longer");
-        *link_of(word_block(at)) = 0;
+        uint64_t at = s->freelist;
+        while (*next_of(freelist_top(at)) != 0)
+            at = *next_of(freelist_top(at));
+        *next_of(freelist_top(at)) = freelist_pack(taken, 1);
+        expect_damage(s, s->freelist, "longer");
+        *next_of(freelist_top(at)) = 0;
 
-        /* What a use after free does most often: text over the link. */
-        memcpy(word_block(s->word), "ABCDEFGH", 8);
-        EXPECT(superblock_check_list(s, s->word) != NULL);
+        /* What a use after free does most often: text over the next. */
+        memcpy(freelist_top(s->freelist), "ABCDEFGH", 8);
+        EXPECT(superblock_check_list(s, s->freelist) != NULL);
         test_superblock_drop(s);
     }
 }
@@ -137,26 +137,26 @@ static void joins_keep_every_block(struct rng *rng)
     for (int round = 0; round < 300; round++) {
         struct superblock *s = test_superblock_new((unsigned)rng_below(rng, CLASS_COUNT));
         test_carve_all(s);
-        uint64_t all = s->word, list[2] = {0};
+        uint64_t all = s->freelist, list[2] = {0};
         unsigned parts = (unsigned)rng_below(rng, 4), blocks = s->blocks;
         for (uint64_t at = all; at != 0;) {
-            void *block = word_block(at);
-            at = *link_of(block);
+            void *block = freelist_top(at);
+            at = *next_of(block);
             unsigned side = parts < 2 ? parts : parts == 2 ? list[1] == 0 : (unsigned)rng_below(rng, 2);
-            *link_of(block) = list[side];
-            list[side] = word_pack(block, word_count(list[side]) + 1);
+            *next_of(block) = list[side];
+            list[side] = freelist_pack(block, freelist_count(list[side]) + 1);
         }
         if (list[0] == 0)
             list[0] = list[1], list[1] = 0; /* a chain is never empty */
         uint64_t joined = superblock_join(s, list[0], list[1]);
-        EXPECT_EQ(word_count(joined), blocks);
+        EXPECT_EQ(freelist_count(joined), blocks);
         EXPECT(superblock_check_list(s, joined) == NULL);
         /* A commit that failed: the list below is another one now (or none), and the join is done again. */
         if (list[1] != 0) {
-            uint64_t shorter = *link_of(word_block(list[1]));
+            uint64_t shorter = *next_of(freelist_top(list[1]));
             uint64_t again = superblock_join(s, list[0], shorter);
             EXPECT(superblock_check_list(s, again) == NULL);
-            EXPECT_EQ(word_count(again), blocks - 1);
+            EXPECT_EQ(freelist_count(again), blocks - 1);
             again = superblock_join(s, list[0], list[1]);
             EXPECT_EQ(again, joined);
             EXPECT(superblock_check_list(s, joined) == NULL);
@@ -170,14 +170,14 @@ static void a_damaged_chain_is_not_joined(void)
     struct superblock *s = test_superblock_new(40);
     test_carve_all(s);
     unsigned half = s->blocks / 2u;
-    uint64_t at = s->word;
+    uint64_t at = s->freelist;
     for (unsigned i = 1; i < half; i++)
-        at = *link_of(word_block(at));
-    uint64_t below = *link_of(word_block(at)), chain = word_pack(word_block(s->word), half);
-    *link_of(word_block(at)) = word_pack((char *)s->base - 64, 1);
+        at = *next_of(freelist_top(at));
+    uint64_t below = *next_of(freelist_top(at)), chain = freelist_pack(freelist_top(s->freelist), half);
+    *next_of(freelist_top(at)) = freelist_pack((char *)s->base - 64, 1);
     EXPECT(superblock_join(s, chain, below) != 0); /* what lies behind the last block is not followed */
-    EXPECT_EQ(superblock_join(s, word_pack(word_block(chain), s->blocks), below), 0); /* too many to be true */
-    *link_of(word_block(chain)) = word_pack((void *)(uintptr_t)0x4242424242, half - 1);
+    EXPECT_EQ(superblock_join(s, freelist_pack(freelist_top(chain), s->blocks), below), 0); /* too many to be true */
+    *next_of(freelist_top(chain)) = freelist_pack((void *)(uintptr_t)0x4242424242, half - 1);
     EXPECT_EQ(superblock_join(s, chain, below), 0);
     test_superblock_drop(s);
 }

@@ -48,24 +48,24 @@ static void carve(struct reference *r)
 {
     struct superblock *s = r->s;
     struct carving carving = superblock_carve(s, carve_some);
-    EXPECT_EQ(carving.word == 0, s->uncarved == 0);
-    if (carving.word == 0)
+    EXPECT_EQ(carving.list == 0, s->uncarved == 0);
+    if (carving.list == 0)
         return;
-    for (uint64_t at = carving.word; at != 0; at = *link_of(word_block(at))) {
-        unsigned i = number_of(s, word_block(at));
+    for (uint64_t at = carving.list; at != 0; at = *next_of(freelist_top(at))) {
+        unsigned i = number_of(s, freelist_top(at));
         EXPECT(i < s->blocks);
         EXPECT_MSG(r->state[i] == absent, "class %u: block %u exists and is carved again", s->class, i);
         r->state[i] = idle;
     }
-    s->word = superblock_join(s, carving.word, s->word);
-    EXPECT(s->word != 0);
+    s->freelist = superblock_join(s, carving.list, s->freelist);
+    EXPECT(s->freelist != 0);
     superblock_count_carving(s, carving);
 }
 
 static void take(struct reference *r, struct rng *rng)
 {
     struct superblock *s = r->s;
-    if (s->word == 0)
+    if (s->freelist == 0)
         carve(r);
     void *block = test_take(s);
     if (block == NULL)
@@ -113,7 +113,7 @@ static void purge(struct reference *r)
         if (r->state[i] == held)
             needed |= units;
     }
-    bool any_free = s->word != 0;
+    bool any_free = s->freelist != 0;
     unit_set expected = any_free ? covered & ~needed & ~before : 0;
     const char *damage;
     unit_set dropped = superblock_uncarve(s, &damage);
@@ -147,16 +147,16 @@ static void compare(const struct reference *r)
     const struct superblock *s = r->s;
     expect_superblock_sound(s);
     uint8_t listed[BLOCKS_MAX] = {0};
-    for (uint64_t at = s->word; at != 0; at = *link_of(word_block(at)))
-        listed[number_of(s, word_block(at))] = 1;
+    for (uint64_t at = s->freelist; at != 0; at = *next_of(freelist_top(at)))
+        listed[number_of(s, freelist_top(at))] = 1;
     unsigned live = 0;
     for (unsigned i = 0; i < s->blocks; i++) {
         EXPECT_EQ(listed[i], r->state[i] == idle);
         EXPECT_EQ(superblock_is_block(s, block_at(s, i)), r->state[i] != absent);
         live += r->state[i] == held;
     }
-    EXPECT_EQ(superblock_live(s, s->word), live);
-    EXPECT_EQ(superblock_available(s, s->word), s->blocks - live);
+    EXPECT_EQ(superblock_live(s, s->freelist), live);
+    EXPECT_EQ(superblock_available(s, s->freelist), s->blocks - live);
 }
 
 static void random_orders(struct reference *r, unsigned c, struct rng *rng)
@@ -184,7 +184,7 @@ static void random_orders(struct reference *r, unsigned c, struct rng *rng)
     purge(r);
     compare(r);
     EXPECT_EQ(r->s->carved, 0);
-    EXPECT_EQ(r->s->word, 0);
+    EXPECT_EQ(r->s->freelist, 0);
     test_superblock_drop(r->s);
 }
 
@@ -198,11 +198,11 @@ static void a_straddler_waits_for_both_its_units(void)
     struct carving first = superblock_carve(s, carve_some);
     EXPECT_EQ(units_count(first.units), 1);
     superblock_count_carving(s, first);
-    unsigned straddler = word_count(first.word);
+    unsigned straddler = freelist_count(first.list);
     EXPECT(units_count(units_touched(s, straddler)) == 2);
     EXPECT(!superblock_is_block(s, block_at(s, straddler)));
     struct carving second = superblock_carve(s, carve_some);
-    EXPECT_EQ((uintptr_t)word_block(second.word), (uintptr_t)block_at(s, straddler));
+    EXPECT_EQ((uintptr_t)freelist_top(second.list), (uintptr_t)block_at(s, straddler));
     superblock_count_carving(s, second);
     EXPECT(superblock_is_block(s, block_at(s, straddler)));
     test_superblock_drop(s);
@@ -212,13 +212,13 @@ static void damage_stops_a_purge(void)
 {
     struct superblock *s = test_superblock_new(20);
     test_carve_all(s);
-    uint64_t word = s->word;
+    uint64_t list = s->freelist;
     unit_set uncarved = s->uncarved;
-    memset(word_block(*link_of(word_block(word))), 0x5a, 8); /* the second block was written to after it was freed */
+    memset(freelist_top(*next_of(freelist_top(list))), 0x5a, 8); /* the second was written to after it was freed */
     const char *damage = NULL;
     EXPECT_EQ(superblock_uncarve(s, &damage), 0);
     EXPECT(damage != NULL);
-    EXPECT(s->word == word && s->uncarved == uncarved && s->carved == s->blocks);
+    EXPECT(s->freelist == list && s->uncarved == uncarved && s->carved == s->blocks);
     test_superblock_drop(s);
 }
 
