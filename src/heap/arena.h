@@ -22,7 +22,7 @@ struct arena {
 };
 
 /* Superblocks and large blocks live apart (enum span_use): the one's arena is dense and asked to be huge pages,
- * the other's may be touched anywhere or hardly at all, or be filled (filling.h). */
+ * the other's may be touched anywhere or hardly at all, or be filled (huge_policy.h). */
 extern struct arena arena[2];
 
 struct arena *arena_of(uint32_t slice);

@@ -2,7 +2,7 @@
 #include "heap/large.h"
 
 #include "heap/ample.h"
-#include "heap/filling.h"
+#include "heap/huge_policy.h"
 #include "heap/mapping.h"
 #include "heap/mapping_cache.h"
 #include "heap/span.h"
@@ -35,7 +35,7 @@ static void *span_block_take(size_t size, size_t alignment, bool squeezes, bool 
     s->was_zero = *zero;
     s->slices = (uint32_t)slices;
     slice_become(s, slice_large);
-    if (*zero && filling_expected(size))
+    if (*zero && huge_policy_asks(size))
         ask_for_huge_pages(first, slices);
     return slice_address(first);
 }
@@ -87,11 +87,11 @@ static bool is_for_span(size_t size, size_t alignment)
 static void *take(size_t size, size_t alignment, bool as_span, bool *zero)
 {
     large_give_deferred();
-    if (size >= FILLING_BYTES_MIN)
-        filling_look_back();
+    if (size >= HUGE_POLICY_BYTES_MIN)
+        huge_policy_look_back();
     void *block = as_span ? span_block_take(size, alignment, false, zero) : mapping_take(size, alignment, zero);
     if (block != NULL && *zero)
-        filling_note(block, size);
+        huge_policy_note(block, size);
     return block;
 }
 
@@ -156,7 +156,7 @@ bool large_span_give(void *p)
     if (!free_once(s))
         return false;
     if (s->was_zero) {
-        filling_look(p, slices << SLICE_SHIFT, SLICE_BYTES);
+        huge_policy_look(p, slices << SLICE_SHIFT, SLICE_BYTES);
         s->was_zero = false;
     }
     if (!span_cache_put(first, slices) && !span_cache_replace(first, slices))

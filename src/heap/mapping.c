@@ -5,7 +5,7 @@
 #include "heap/mapping.h"
 
 #include "base/bits.h"
-#include "heap/filling.h"
+#include "heap/huge_policy.h"
 #include "heap/large.h"
 #include "heap/mapping_cache.h"
 #include "heap/mapping_table.h"
@@ -34,7 +34,7 @@ static uintptr_t map_aligned(size_t bytes, size_t alignment)
 
 static uintptr_t map_block(size_t bytes, size_t alignment)
 {
-    if (filling_expected(bytes)) {
+    if (huge_policy_asks(bytes)) {
         uintptr_t start = map_aligned(bytes, max_size(alignment, HUGE_PAGE_BYTES));
         if (start != 0) {
             os_advise_huge((void *)start, bytes);
@@ -85,7 +85,7 @@ size_t mapping_bytes(const void *p, bool may_wait)
 static void look(const struct mapping *m)
 {
     if (m->is_fresh)
-        filling_look((void *)m->address, m->bytes, HUGE_PAGE_BYTES);
+        huge_policy_look((void *)m->address, m->bytes, HUGE_PAGE_BYTES);
 }
 
 bool mapping_give(void *p)
@@ -150,7 +150,7 @@ static bool grows_full(void *p, size_t wanted)
     if (wanted <= now.bytes)
         return false;
     look(&now);
-    if (!filling_expected(now.bytes))
+    if (!huge_policy_asks(now.bytes))
         return false;
     os_advise_huge(p, now.bytes);
     return true;

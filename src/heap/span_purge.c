@@ -9,7 +9,7 @@
  * freed behind the walk wait for the next one.
  */
 #include "heap/arena.h"
-#include "heap/filling.h"
+#include "heap/huge_policy.h"
 #include "heap/give_back.h"
 #include "heap/huge.h"
 #include "heap/pass.h"
@@ -115,13 +115,13 @@ static uint32_t run_of(const struct walk *w, enum age age, size_t most)
 
 /* Of so many slices from `at` on, all old: how many are given back by this walk, and how many before them stay.  While the
  * program works no huge page is broken for them, unless most of it goes: of large blocks, where huge pages were asked for
- * (filling.h), whole ones only. */
+ * (huge_policy.h), whole ones only. */
 static uint32_t choose(const struct walk *w, uint32_t slices, uint32_t *before)
 {
     *before = 0;
     if (w->what != purge_decay)
         return slices;
-    if (!slice_at(w->at)->is_large || !filling_expected(FILLING_BYTES_MIN))
+    if (!slice_at(w->at)->is_large || !huge_policy_asks(HUGE_POLICY_BYTES_MIN))
         return slices * 2 >= HUGE_PAGE_SLICES || huge_is_worth_splitting(w->at, 1) ? slices : 0;
     *before = (uint32_t)min_size(slices, -w->at % HUGE_PAGE_SLICES);
     return (slices - *before) / HUGE_PAGE_SLICES * HUGE_PAGE_SLICES;

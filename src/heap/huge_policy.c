@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "heap/filling.h"
+#include "heap/huge_policy.h"
 
 #include <stdatomic.h>
 
@@ -34,10 +34,11 @@ static bool is_full(const char *block, size_t bytes, size_t slack)
 
 static bool tells(size_t bytes)
 {
-    return bytes >= FILLING_BYTES_MIN && option_get(option_huge_pages) == huge_pages_auto && region_fits_huge_pages();
+    return bytes >= HUGE_POLICY_BYTES_MIN && option_get(option_huge_pages) == huge_pages_auto &&
+           region_fits_huge_pages();
 }
 
-void filling_look_back(void)
+void huge_policy_look_back(void)
 {
     if (atomic_load_explicit(&fills, memory_order_relaxed))
         return;
@@ -46,7 +47,7 @@ void filling_look_back(void)
         atomic_store_explicit(&fills, true, memory_order_relaxed);
 }
 
-void filling_note(const void *block, size_t bytes)
+void huge_policy_note(const void *block, size_t bytes)
 {
     if (!tells(bytes))
         return;
@@ -54,7 +55,7 @@ void filling_note(const void *block, size_t bytes)
     atomic_store_explicit(&last, block, memory_order_relaxed);
 }
 
-void filling_look(const void *block, size_t bytes, size_t slack)
+void huge_policy_look(const void *block, size_t bytes, size_t slack)
 {
     const char *seen = block;
     atomic_compare_exchange_strong_explicit(&last, &seen, NULL, memory_order_relaxed, memory_order_relaxed);
@@ -62,9 +63,9 @@ void filling_look(const void *block, size_t bytes, size_t slack)
         atomic_store_explicit(&fills, is_full(block, bytes, slack), memory_order_relaxed);
 }
 
-bool filling_expected(size_t bytes)
+bool huge_policy_asks(size_t bytes)
 {
     if (option_get(option_huge_pages) == huge_pages_on)
-        return bytes >= FILLING_BYTES_MIN;
+        return bytes >= HUGE_POLICY_BYTES_MIN;
     return tells(bytes) && atomic_load_explicit(&fills, memory_order_relaxed);
 }

@@ -2,7 +2,7 @@
  *
  * Huge pages are asked for a large block if the last one looked at was full: one that was freed, grew, or was followed.
  */
-#include "heap/filling.h"
+#include "heap/huge_policy.h"
 
 #include "heap/large.h"
 #include "heap/region.h"
@@ -57,39 +57,39 @@ static void fill(char *block, size_t bytes)
 }
 
 /* Fills the first `bytes` of a block of `size` and frees it: is another expected to be filled? */
-static bool after_filling(size_t size, size_t bytes)
+static bool asks_after(size_t size, size_t bytes)
 {
     char *block = take_fresh(size);
     fill(block, bytes);
     give(block);
-    return filling_expected(size);
+    return huge_policy_asks(size);
 }
 
 static void the_last_one_counts(size_t size)
 {
-    EXPECT(!after_filling(size, 0));
+    EXPECT(!asks_after(size, 0));
     take_fresh(size);
     EXPECT_EQ(advised, 0);
-    EXPECT(after_filling(size, size));
-    EXPECT(!after_filling(size, size / 2));
-    EXPECT(!after_filling(size, os_page_bytes));
-    EXPECT(after_filling(size, size));
-    EXPECT(!filling_expected(FILLING_BYTES_MIN - 1));
+    EXPECT(asks_after(size, size));
+    EXPECT(!asks_after(size, size / 2));
+    EXPECT(!asks_after(size, os_page_bytes));
+    EXPECT(asks_after(size, size));
+    EXPECT(!huge_policy_asks(HUGE_POLICY_BYTES_MIN - 1));
     option_value[option_huge_pages] = huge_pages_off; /* it can be chosen at the start only */
-    EXPECT(!filling_expected(size));
+    EXPECT(!huge_policy_asks(size));
     option_value[option_huge_pages] = huge_pages_auto;
-    EXPECT(filling_expected(size));
-    EXPECT(!after_filling(size, size / 2));
+    EXPECT(huge_policy_asks(size));
+    EXPECT(!asks_after(size, size / 2));
     option_value[option_huge_pages] = huge_pages_on;
-    EXPECT(filling_expected(size));
+    EXPECT(huge_policy_asks(size));
     option_value[option_huge_pages] = huge_pages_auto;
-    EXPECT(!filling_expected(size));
-    EXPECT(after_filling(size, size));
+    EXPECT(!huge_policy_asks(size));
+    EXPECT(asks_after(size, size));
 }
 
 static void huge_pages_are_asked_for(void)
 {
-    EXPECT(after_filling(SPAN, SPAN));
+    EXPECT(asks_after(SPAN, SPAN));
     take_fresh(MAPPING);
     EXPECT_EQ(advised, MAPPING);
     size_t opened = 0;
@@ -98,7 +98,7 @@ static void huge_pages_are_asked_for(void)
         opened += advised;
     }
     EXPECT_MSG(opened >= 3 * SPAN, "%zu", opened);
-    EXPECT(!after_filling(SPAN, 0));
+    EXPECT(!asks_after(SPAN, 0));
     take_fresh(MAPPING);
     EXPECT_EQ(advised, 0);
 }
@@ -107,7 +107,7 @@ static void huge_pages_are_asked_for(void)
 static void the_last_slice_may_be_more(void)
 {
     size_t size = SPAN - SLICE_BYTES / 2;
-    EXPECT(after_filling(size, size));
+    EXPECT(asks_after(size, size));
 }
 
 static void the_last_bytes_are_not_all(void)
@@ -115,49 +115,49 @@ static void the_last_bytes_are_not_all(void)
     char *block = take_fresh(MAPPING);
     fill(block + MAPPING / 2, MAPPING / 2);
     give(block);
-    EXPECT(!filling_expected(MAPPING));
+    EXPECT(!huge_policy_asks(MAPPING));
 }
 
 /* Small blocks neither tell nor ask. */
 static void small_ones_do_not_count(void)
 {
-    EXPECT(!after_filling(SPAN, 0));
-    size_t small = FILLING_BYTES_MIN - SLICE_BYTES;
-    EXPECT(!after_filling(small, small));
-    EXPECT(!filling_expected(SPAN));
+    EXPECT(!asks_after(SPAN, 0));
+    size_t small = HUGE_POLICY_BYTES_MIN - SLICE_BYTES;
+    EXPECT(!asks_after(small, small));
+    EXPECT(!huge_policy_asks(SPAN));
     fill(take_fresh(small), small);
     take_fresh(SPAN);
-    EXPECT(!filling_expected(SPAN));
-    EXPECT(after_filling(FILLING_BYTES_MIN, FILLING_BYTES_MIN));
+    EXPECT(!huge_policy_asks(SPAN));
+    EXPECT(asks_after(HUGE_POLICY_BYTES_MIN, HUGE_POLICY_BYTES_MIN));
 }
 
 /* Blocks that are kept tell when the next is taken; one not full yet tells nothing, it may still be filled. */
 static void followed_when_full(size_t size)
 {
-    EXPECT(!after_filling(SPAN, 0));
+    EXPECT(!asks_after(SPAN, 0));
     char *block = take_fresh(size);
     fill(block, size / 2);
     block = take_fresh(size);
-    EXPECT(!filling_expected(size));
+    EXPECT(!huge_policy_asks(size));
     fill(block, size);
-    EXPECT(!filling_expected(size)); /* nobody looks before the next one */
+    EXPECT(!huge_policy_asks(size)); /* nobody looks before the next one */
     take_fresh(size);
-    EXPECT(filling_expected(size));
+    EXPECT(huge_policy_asks(size));
     EXPECT_MSG(advised >= size, "%zu", advised);
     take_fresh(size);
-    EXPECT(filling_expected(size));
-    EXPECT(!after_filling(size, 0));
+    EXPECT(huge_policy_asks(size));
+    EXPECT(!asks_after(size, 0));
 }
 
 /* Whose pages these are, when the next is taken, is not known any more. */
 static void followed_when_freed(void)
 {
-    EXPECT(!after_filling(SPAN, 0));
+    EXPECT(!asks_after(SPAN, 0));
     char *block = take_fresh(MAPPING);
     give(block);
     fill(block, MAPPING);
     take_fresh(MAPPING);
-    EXPECT(!filling_expected(MAPPING));
+    EXPECT(!huge_policy_asks(MAPPING));
 }
 
 static void growing_because_full(void)
@@ -198,15 +198,15 @@ static void used_again_does_not_count(void)
     fill(block, MAPPING);
     give(block);
     EXPECT(large_take(MAPPING, 16, &zero) == block && !zero);
-    EXPECT(!after_filling(SPAN, 0));
+    EXPECT(!asks_after(SPAN, 0));
     give(block);
-    EXPECT(!filling_expected(MAPPING));
+    EXPECT(!huge_policy_asks(MAPPING));
     EXPECT(large_take(MAPPING, 16, &zero) == block && !zero);
     advised = 0;
     EXPECT((block = large_resize(block, 2 * MAPPING)) != NULL && advised == 0);
     fill(block, 2 * MAPPING);
     give(block);
-    EXPECT(!filling_expected(MAPPING));
+    EXPECT(!huge_policy_asks(MAPPING));
 }
 
 /* Nor does one that was lengthened by what was used before. */
@@ -222,10 +222,10 @@ static void lengthened_by_used_does_not_count(void)
     fill(next, SPAN);
     give(next);
     give(empty);
-    EXPECT(!filling_expected(SPAN));
+    EXPECT(!huge_policy_asks(SPAN));
     EXPECT(large_resize(block, 2 * SPAN) == block);
     give(block);
-    EXPECT(!filling_expected(SPAN));
+    EXPECT(!huge_policy_asks(SPAN));
 }
 
 int main(void)
