@@ -53,7 +53,7 @@ bool arena_open(struct arena *a, size_t slices);
 /* How many of the slices hold this. */
 size_t slices_holding(uint32_t first, size_t slices, enum content content);
 
-/* Free spans in somebody's hands for a moment, who gives their pages back or makes them ready. */
+/* Free spans in somebody's hands for a moment, who purges their pages or makes them ready. */
 extern _Atomic unsigned spans_away;
 
 extern struct span_counts span_count;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whole huge pages, and when to break one.  Giving back a part of a huge page splits it first: the system takes a
+ * Whole huge pages, and when to break one.  Purging a part of a huge page splits it first: the system takes a
  * tenth of a millisecond and more for that, the program's threads wait meanwhile for any of its pages, and what stays
  * has lost its huge page.  While the program works that is done only where most of the page goes.
  *
@@ -26,14 +26,14 @@ bool huge_was_split(uint32_t slice);
 /* The huge pages a range covers only a part of: an address in each; returns how many.  May be called without the lock. */
 unsigned huge_parts(void *address, size_t bytes, void *part[2]);
 
-/* A part of the page at this address is about to be given back: it is split. */
+/* A part of the page at this address is about to be purged: it is split. */
 void huge_split(void *address);
-/* By who holds all of the huge page that begins at this slice: asks for one.  False if it was split and has not been given
- * back whole since (the system keeps its table of small pages), or that would take more mappings than a process should
- * have. */
+/* By who holds all of the huge page that begins at this slice: asks for one.  False if it was split and has not been
+ * purged whole since (the system keeps its table of small pages), or that would take more mappings than a process
+ * should have. */
 bool huge_ask(uint32_t first);
 
-/* Whole pages are given back: they will be what is asked for then.  By who holds them. */
+/* Whole pages are purged: they will be what is asked for then.  By who holds them. */
 void huge_note_whole(uintptr_t first, uintptr_t end);
 
 #endif

@@ -15,7 +15,7 @@
 #include "heap/demand.h"
 #include "os/lock.h"
 
-/* What a purge gives back. */
+/* What a purge takes. */
 enum purge_what {
     purge_force, /* malloc_trim */
     purge_decay,  /* what has not changed since the last purge pass: the manager's clock, while the program works */

@@ -4,7 +4,7 @@
 #include "base/bits.h"
 #include "heap/audit.h"
 #include "heap/demand.h"
-#include "heap/give_back.h"
+#include "heap/purge_batch.h"
 #include "heap/heap.h"
 #include "heap/huge.h"
 #include "heap/large.h"
@@ -28,9 +28,9 @@ struct batch {
     struct offline {
         struct superblock *superblock; /* NULL: found damaged */
         struct heap *heap;
-        unit_set units; /* uncarved, their pages to be given back */
+        unit_set units; /* uncarved, their pages to be purged */
     } offline[BATCH];
-    struct give_back pages;
+    struct purge_batch pages;
 };
 
 /* ---- which ---- */
@@ -99,7 +99,7 @@ static size_t uncarved_bytes(const struct superblock *s)
     return (size_t)units_count(s->uncarved) * superblock_unit_bytes(s);
 }
 
-/* Detached, and a part of it is being given back. */
+/* Detached, and a part of it is being purged. */
 static void note_holes(struct superblock *s)
 {
     if (s->has_holes || !huge_was_split(slice_of_descriptor(s)) ||
@@ -125,7 +125,7 @@ static bool take_offline(const struct batch *b, struct heap *h, struct superbloc
     return taken;
 }
 
-/* Of units that were just uncarved: the runs of set bits, as ranges to give back. */
+/* Of units that were just uncarved: the runs of set bits, as ranges to purge. */
 static void add_holes(struct batch *b, struct superblock *s, unit_set units)
 {
     size_t unit = superblock_unit_bytes(s);
@@ -133,7 +133,7 @@ static void add_holes(struct batch *b, struct superblock *s, unit_set units)
         return;
     while (units != 0) {
         unit_set run = units_low_run(units);
-        give_back_add(&b->pages, superblock_start(s) + units_first(run) * unit, (size_t)units_count(run) * unit);
+        purge_batch_add(&b->pages, superblock_start(s) + units_first(run) * unit, (size_t)units_count(run) * unit);
         units &= ~run;
     }
     note_holes(s);
@@ -198,7 +198,7 @@ static void finish(struct batch *b)
             AUDIT(superblock_check(o->superblock));
         }
     }
-    give_back_flush(&b->pages);
+    purge_batch_flush(&b->pages);
     for (struct offline *o = b->offline; o < end; o++) {
         struct superblock *s = o->superblock;
         if (s == NULL)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
  * Purge: carving in reverse.  Superblocks are taken offline in batches (one fence for all of a batch), their free
- * lists validated and rebuilt without the blocks on wholly free pages, those pages given back, and put online again.
+ * lists validated and rebuilt without the blocks on wholly free pages, those pages purged, and put online again.
  * Meanwhile the program goes on: its frees to them are remote, its mallocs find other superblocks; no lock is held
- * while pages are given back.
+ * while pages are purged.
  */
 #ifndef SUTLER_HEAP_PURGE_H
 #define SUTLER_HEAP_PURGE_H
 
 #include "heap/pass.h"
 
-/* One pass over all superblocks, free spans and cached mappings; bytes given back.  *changed (may be NULL) tells
+/* One pass over all superblocks, free spans and cached mappings; bytes purged.  *changed (may be NULL) tells
  * whether anything is likely to be found by another pass.  Call with no lock held, one at a time (pass.h). */
 size_t heap_purge(enum purge_what what, bool *changed);
 
-/* malloc_trim: everything but `pad` bytes of free memory; bytes given back.  As heap_purge. */
+/* malloc_trim: everything but `pad` bytes of free memory; bytes purged.  As heap_purge. */
 size_t heap_trim(size_t pad);
 
 /* Before memory is refused: what is kept of address space is to be had again.  First freed mappings alone; then

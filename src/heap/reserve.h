@@ -5,10 +5,10 @@
  *
  * Superblocks are taken one after the other from the front of one free run: the fresh end of the region, or a
  * large free span.  The prediction is that this goes on.  The reserve lies ahead of the front: its size starts at two
- * huge pages, doubles when the program has caught up with it (a miss), halves when it was given back unused, is no more
+ * huge pages, doubles when the program has caught up with it (a miss), halves when it was purged unused, is no more
  * than the program's pace asks for, never more than an eighth of what is in use or 4 MiB, and never more than 8 MiB:
- * what is made ready just ahead of the program it finds in the caches.  Unused reserve is given back by the purge that
- * gives free spans back.
+ * what is made ready just ahead of the program it finds in the caches.  Unused reserve is purged by the pass that
+ * purges free spans.
  *
  * What is being made ready is in nobody's hands but the manager's (ready.h).  A program that comes to it meanwhile takes what
  * lies behind it, and comes back to it.  The reserve is zero, and its slices stay marked so.
@@ -25,7 +25,7 @@
 struct reserve_counts {
     size_t reserve_bytes; /* ready and not taken */
     size_t target_bytes;
-    size_t provided_bytes, wasted_bytes; /* made ready since the start; given back without having been taken */
+    size_t provided_bytes, wasted_bytes; /* made ready since the start; purged without having been taken */
     size_t hit_bytes, miss_bytes;        /* taken by superblocks: ready; not ready (reused memory is neither) */
 };
 struct reserve_counts reserve_counts(void);
@@ -63,7 +63,7 @@ struct arena;
 void reserve_follow(const struct arena *a, uint32_t first, size_t slices, size_t have);
 /* Slices have left the free spans. */
 void reserve_count_taken(uint32_t first, size_t slices);
-/* Ready pages have been given back. */
+/* Ready pages have been purged. */
 void reserve_count_wasted(size_t bytes);
 /* A purge found it unused. */
 void reserve_shrink(void);

@@ -103,7 +103,7 @@ bool span_is_zero(uint32_t first, size_t slices)
 /* ---- giving ---- */
 
 /* The huge pages it shares with its neighbours are split: else its part of them would not be free. */
-static bool give_back_now(uint32_t first, size_t slices)
+static bool purge_now(uint32_t first, size_t slices)
 {
     void *start = slice_address(first), *part[2];
     for (unsigned count = huge_parts(start, slices << SLICE_SHIFT, part), i = 0; i < count; i++)
@@ -144,7 +144,7 @@ static void give(uint32_t first, size_t slices, bool is_aged)
     if (slices >= SPAN_PURGE_MIN && is_crowded()) {
         atomic_fetch_add(&spans_away, 1);
         lock_release(&span_lock); /* it takes a millisecond, and until they are inserted the slices are ours */
-        bool purged = give_back_now(first, slices);
+        bool purged = purge_now(first, slices);
         lock_take(&span_lock);
         atomic_fetch_sub(&spans_away, 1);
         if (purged)

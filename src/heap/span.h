@@ -5,11 +5,11 @@
  *
  * Free spans are kept in arenas (arena.h); what is made ready ahead of demand is the reserve (reserve.h).
  *
- * Dirty free spans are what was live lately, and may be so again: they are kept, and a purge pass gives back what it has
+ * Dirty free spans are what was live lately, and may be so again: they are kept, and a pass purges what it has
  * seen free before.  How much is kept until then is bounded by what the manager has found ample (ample.h); else by
  * SPAN_DIRTY_FLOOR, a quarter of what is open or, where no manager has a clock, half of what is in use, whichever is
  * more.  Only a large block freed beyond that goes back at once, by the thread that frees it (superblocks of small blocks
- * do not: giving back less than a huge page splits it and frees nothing; they wait for a purge).
+ * do not: purging less than a huge page splits it and frees nothing; they wait for a purge).
  */
 #ifndef SUTLER_HEAP_SPAN_H
 #define SUTLER_HEAP_SPAN_H
@@ -48,7 +48,7 @@ size_t span_passed(uint32_t slice);
 /* True if all slices read as zero. */
 bool span_is_zero(uint32_t first, size_t slices);
 
-/* Returns the pages of dirty free spans, bytes given back: all but `keep_bytes` of them, or those that have been free
+/* Purges dirty free spans, returns the bytes: all but `keep_bytes` of them, or those that have been free
  * since the last call (*changed is set if there is something for the next).  In a pass, with no lock held. */
 size_t span_purge(enum purge_what what, size_t keep_bytes, bool *changed);
 

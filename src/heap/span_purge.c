@@ -2,7 +2,7 @@
  *
  * Giving the pages of free spans back: one walk over all slices in the order of their addresses, from span to span.  It
  * looks at so many descriptors at a time as take some ten microseconds, and lets go of the lock in between.  What is to
- * be given back is taken out of the bins, in batches, so that the program goes on taking other spans while the system
+ * be purged is taken out of the bins, in batches, so that the program goes on taking other spans while the system
  * takes the pages.
  *
  * Ages are the slices' own: neighbours that were freed later, and merged with them, make no difference.  Slices that are
@@ -10,7 +10,7 @@
  */
 #include "heap/arena.h"
 #include "heap/huge_policy.h"
-#include "heap/give_back.h"
+#include "heap/purge_batch.h"
 #include "heap/huge.h"
 #include "heap/pass.h"
 #include "heap/reserve.h"
@@ -47,7 +47,7 @@ struct walk {
     bool changed;    /* there is something for the next walk */
 };
 
-/* ---- giving back ---- */
+/* ---- purging a batch ---- */
 
 /* Whoever waits for the lock has it before we come again: woken, he would find it taken once more. */
 static void release_to_others(void)
@@ -72,14 +72,14 @@ static void put_back(const struct batch *b, struct span_returned sum, struct wal
     release_to_others();
 }
 
-/* Returns the bytes given back; a refused batch stays as it was, and *refused is set. */
+/* Returns the bytes purged; a refused batch stays as it was, and *refused is set. */
 static size_t purge_batch(struct batch *b, struct walk *w, bool *refused)
 {
-    struct give_back pages = {0};
+    struct purge_batch pages = {0};
     struct span_returned sum = {0};
     for (unsigned i = 0; i < b->count; i++)
-        give_back_add(&pages, slice_address(b->run[i].first), (size_t)b->run[i].slices << SLICE_SHIFT);
-    give_back_flush(&pages);
+        purge_batch_add(&pages, slice_address(b->run[i].first), (size_t)b->run[i].slices << SLICE_SHIFT);
+    purge_batch_flush(&pages);
     for (unsigned i = 0; i < b->count && !pages.refused; i++) {
         struct span_returned r = span_forget_pages(b->run[i].first, b->run[i].slices);
         sum.dirty_bytes += r.dirty_bytes;
@@ -113,7 +113,7 @@ static uint32_t run_of(const struct walk *w, enum age age, size_t most)
     return run;
 }
 
-/* Of so many slices from `at` on, all old: how many are given back by this walk, and how many before them stay.  While the
+/* Of so many slices from `at` on, all old: how many are purged by this walk, and how many before them stay.  While the
  * program works no huge page is broken for them, unless most of it goes: of large blocks, where huge pages were asked for
  * (huge_policy.h), whole ones only. */
 static uint32_t choose(const struct walk *w, uint32_t slices, uint32_t *before)

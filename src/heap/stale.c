@@ -5,7 +5,7 @@
 #include "heap/huge.h"
 #include "os/os.h"
 
-/* Given back while the heap's slow paths wait: some 20 us, if the system leaves us the processor. */
+/* Purged while the heap's slow paths wait: some 20 us, if the system leaves us the processor. */
 #define PIECE_BYTES (256ul << 10)
 
 /* The lock of the heap that has `s`, taken; NULL if it is held and need not be waited for, or `s` is in somebody's hands,
@@ -32,14 +32,14 @@ static unit_set piece_of(const struct superblock *s, unit_set units)
     return units_low_run(units) & units_run(units_first(units), most);
 }
 
-static size_t give_back_units(const struct superblock *s, unit_set run)
+static size_t purge_units(const struct superblock *s, unit_set run)
 {
     size_t unit = superblock_unit_bytes(s), bytes = (size_t)units_count(run) * unit;
     return os_purge(superblock_start(s) + units_first(run) * unit, bytes) ? bytes : 0;
 }
 
 /* One piece of what is stale among *units, which loses what has been looked at, or all if the system refuses.  Returns
- * bytes given back. */
+ * bytes purged. */
 static size_t purge_piece(struct superblock *s, bool waits, unit_set *units)
 {
     size_t bytes = 0;
@@ -51,7 +51,7 @@ static size_t purge_piece(struct superblock *s, bool waits, unit_set *units)
     *units &= s->uncarved & s->dirty;
     if (*units != 0) {
         unit_set run = piece_of(s, *units);
-        bytes = give_back_units(s, run);
+        bytes = purge_units(s, run);
         superblock_note_purged(s, bytes != 0 ? run : 0);
         *units = bytes != 0 ? *units & ~run : 0;
     }

@@ -95,7 +95,7 @@ struct superblock {
     uint8_t class;
     uint8_t group;
     bool was_stale : 1; /* the last purge pass has seen used pages where nothing is carved (stale.h) */
-    bool has_holes : 1; /* what is uncarved was given back out of a huge page, and costs a page fault for each page:
+    bool has_holes : 1; /* what is uncarved was purged out of a huge page, and costs a page fault for each page:
                          * malloc takes fresh memory before it fills these holes (decision 12) */
     bool has_lent : 1;  /* some of its slices are not its own any more (lend.h) */
 } __attribute__((aligned(1 << DESCRIPTOR_SHIFT)));

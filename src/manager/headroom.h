@@ -7,7 +7,7 @@
 
 #include "base/compiler.h"
 
-/* Less than this left: nothing is made ready ahead, and what can be given back is. */
+/* Less than this left: nothing is made ready ahead, and what is free is purged. */
 #define MEMORY_HEADROOM_MIN (64ul << 20)
 
 /* Bytes, as seen lately; SIZE_MAX if that is not known.  By each new manager thread at its start, too: until it has been

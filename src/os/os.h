@@ -74,7 +74,7 @@ void os_touch(void *page);
 /* Which pages are there, a byte each, 0 or 1; false if that is not known. */
 bool os_find_resident(void *address, size_t size, unsigned char *there);
 
-/* Splits the huge page that holds this page, if there is one: giving back a part of a whole one frees nothing. */
+/* Splits the huge page that holds this page, if there is one: purging a part of a whole one frees nothing. */
 void os_split_huge(void *page);
 
 /* The system may take the pages whenever it wants memory, and until then they are had again by writing to them; what they

@@ -102,7 +102,7 @@ bool os_purge(void *address, size_t size)
 
 bool os_purge_ranges(const struct os_range *ranges, size_t count)
 {
-    /* PIDFD_SELF: Linux 6.14; elsewhere the call fails and each range is given back by itself. */
+    /* PIDFD_SELF: Linux 6.14; elsewhere the call fails and each range is purged by itself. */
     const long pidfd_self = -10000;
     _Static_assert(sizeof(struct os_range) == sizeof(struct iovec), "an iovec by another name");
     size_t total = 0;

@@ -14,7 +14,7 @@
  *   TOUCH_IN_BIN    a slice can be taken while its page is made ready
  *   MARK_LATE       it is marked as ready after the lock was released
  *   TAKE_KEEPS_MARK the program takes a slice and leaves the mark on it
- *   PURGE_IN_BIN    a free span's pages are given back while it can be taken
+ *   PURGE_IN_BIN    a free span's pages are purged while it can be taken
  *   DIRTY_LATE      a slice is free before it is known to hold something
  */
 #define SLICES 3
@@ -24,7 +24,7 @@
 #define IN_FRESH   0 /* never used, the fresh end */
 #define IN_BIN     1
 #define IN_PROGRAM 2
-#define IN_MANAGER 3 /* taken out to make its page ready, or to give it back */
+#define IN_MANAGER 3 /* taken out to make its page ready, or to purge it */
 
 byte where[SLICES];
 bit warm[SLICES], dirty[SLICES];

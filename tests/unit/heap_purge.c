@@ -81,7 +81,7 @@ static void everything_free_goes_back(size_t size, unsigned keep_every)
     munmap(block, count * sizeof *block);
 }
 
-/* The clock's passes: the first only looks, a later one gives back what has not changed since. */
+/* The clock's passes: the first only looks, a later one purges what has not changed since. */
 static void the_clock_spares_what_changes(void)
 {
     const size_t size = 2000, count = 4000;

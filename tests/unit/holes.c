@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A superblock whose free pages were given back out of a huge page has holes, and a page fault for each of their pages:
+ * A superblock whose free pages were purged out of a huge page has holes, and a page fault for each of their pages:
  * malloc takes what is free in such superblocks, then fresh memory, and fills the holes when there is none.
  */
 #include "heap/huge.h"

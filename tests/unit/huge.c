@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Huge pages are broken for what can be given back only where that is most of them, as long as the program works; once
+ * Huge pages are broken for what is purged only where that is most of them, as long as the program works; once
  * it does not, and where they are broken already, everything goes.
  */
 #include "heap/huge.h"

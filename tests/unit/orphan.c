@@ -382,7 +382,7 @@ static void check_hands(void)
     use_heap((size_t)24 << 20);
 }
 
-/* Some superblocks on their way from heap to heap, a span taken and not formatted yet, one being given back. */
+/* Some superblocks on their way from heap to heap, a span taken and not formatted yet, one being purged. */
 static void hands_full(void)
 {
     unsigned count = 0;
@@ -518,7 +518,7 @@ int main(void)
     heaps_keep_their_slots();
     children_with_threads();
     hands_are_emptied();
-    with_stopped_thread(at_purge, trim, check_hands, "pages are being given back");
+    with_stopped_thread(at_purge, trim, check_hands, "pages are being purged");
     with_stopped_thread(at_region, grow_region, check_growth, "the region is being opened");
     with_stopped_thread(at_descriptors, grow_region, check_growth, "descriptors are being mapped");
     with_stopped_thread(at_new_table, fill_table, check_table, "the table of mappings is being replaced");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Nobody comes upon a huge page that has still to be cleared: one is asked for where all of it is in the hands of who
- * touches it next, and what was given back is small again.
+ * touches it next, and what was purged is small again.
  */
 #include "heap/ready.h"
 
@@ -94,13 +94,13 @@ static void give_all_back(void)
     span_purge(purge_force, 0, &changed);
 }
 
-/* What was given back in parts the system keeps in small pages. */
+/* What was purged in parts the system keeps in small pages. */
 static void expect_unasked(void)
 {
     unsigned split = 0;
     for (unsigned i = 0; i < ARRAY_LEN(asked); i++)
         if (asked[i]) {
-            EXPECT_MSG(huge_was_split(i * HUGE_PAGE_SLICES), "page %u was given back, and would be huge again", i);
+            EXPECT_MSG(huge_was_split(i * HUGE_PAGE_SLICES), "page %u was purged, and would be huge again", i);
             split++;
         }
     EXPECT_EQ(unasked, asked_total - split);

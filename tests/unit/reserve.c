@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The reserve under made-up demand: pieces lie ahead of the front, or in the run that is next, on memory nobody has
- * used; its size follows misses and waste within its bound; unused reserve is given back; touching leaves content alone
+ * used; its size follows misses and waste within its bound; unused reserve is purged; touching leaves content alone
  * whoever writes it.
  */
 #include "heap/reserve.h"
@@ -197,8 +197,8 @@ static void who_overtakes_goes_past(void)
     EXPECT_EQ(take_one(), end + 1); /* and on where it was */
 }
 
-/* Given back by the second pass that finds it unused; counted as waste; the target is halved. */
-static void unused_reserve_is_given_back(void)
+/* Purged by the second pass that finds it unused; counted as waste; the target is halved. */
+static void unused_reserve_is_purged(void)
 {
     while (reserve_counts().reserve_bytes >= TARGET_MIN)
         take_one();
@@ -226,7 +226,7 @@ static void used_memory_is_not_provided_for(void)
     span_purge(purge_force, 0, &changed);
     span_give(first, slices);
     for (int i = 0; i < 8; i++)
-        take_one(); /* from what was just given back, or from smaller holes */
+        take_one(); /* from what was just purged, or from smaller holes */
     struct reserve_piece piece;
     while (reserve_next(true, &piece)) {
         uint32_t at = slice_of(piece.address);
@@ -333,7 +333,7 @@ int main(void)
     what_was_refused_comes_later();
     who_overtakes_goes_past();
     goes_on_in_the_next_run();
-    unused_reserve_is_given_back();
+    unused_reserve_is_purged();
     used_memory_is_not_provided_for();
     large_blocks_are_not_provided_for();
     touching_leaves_content_alone();

@@ -237,7 +237,7 @@ static void neighbours_merge(struct rng *rng)
     span_give(whole, parts * each);
 }
 
-/* Two passes of the clock: what was there at the first pass is given back at the second, nothing younger. */
+/* Two passes of the clock: what was there at the first pass is purged at the second, nothing younger. */
 static void only_aged_spans_are_purged_by_the_clock(void)
 {
     bool changed = false;
@@ -278,7 +278,7 @@ static void the_cache_of_large_blocks_is_bounded(void)
 
 static unsigned purges;
 
-/* The linker puts this in the place of the real one: who frees gives pages back by it. */
+/* The linker puts this in the place of the real one: who frees purges by it. */
 bool __real_os_purge(void *address, size_t size);
 bool __wrap_os_purge(void *address, size_t size);
 bool __wrap_os_purge(void *address, size_t size)
@@ -351,7 +351,7 @@ static void ages_are_the_slices_own(void)
     EXPECT_EQ(span_purge(purge_decay, 0, &changed), 0);
 }
 
-/* Pages that may not be given back (locked memory) stay dirty, and do not count as given back. */
+/* Pages that may not be purged (locked memory) stay dirty, and do not count as purged. */
 static void what_is_refused_is_not_counted(void)
 {
     bool changed = false;

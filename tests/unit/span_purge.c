@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A purge of all free spans ends, however fast other threads free: it gives back what was there when it began.  And it
+ * A purge of all free spans ends, however fast other threads free: it purges what was there when it began.  And it
  * finds that, whatever they take and merge meanwhile.
  */
 #include "heap/span.h"
@@ -20,7 +20,7 @@
 static unsigned freed_meanwhile;
 static bool others_free = true;
 
-/* The linker puts this in the place of the real one: another thread frees a block each time pages are given back. */
+/* The linker puts this in the place of the real one: another thread frees a block each time pages are purged. */
 bool __real_os_purge_ranges(const struct os_range *ranges, size_t count);
 bool __wrap_os_purge_ranges(const struct os_range *ranges, size_t count);
 bool __wrap_os_purge_ranges(const struct os_range *ranges, size_t count)
@@ -75,7 +75,7 @@ static void a_long_span_is_not_lost(void)
     at_work = false;
     EXPECT_EQ(pthread_join(thread, NULL), 0);
     size_t left = slices_holding(long_first, LONG, content_used);
-    EXPECT_MSG(left <= ITS, "%zu slices were not given back", left);
+    EXPECT_MSG(left <= ITS, "%zu slices were not purged", left);
     span_give(before, 1);
 }
 

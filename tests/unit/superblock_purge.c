@@ -2,7 +2,7 @@
  *
  * Carving and its reverse in random order, against a reference that knows of every block whether it exists, is free or
  * is in use, and what it must contain.  The two promises: a purge never touches what is in use, not even where a live
- * block reaches into a unit by one byte; and what it gives back reads as zeros.
+ * block reaches into a unit by one byte; and what it purges reads as zeros.
  */
 #include "heap/remote.h"
 #include "inspect.h"
@@ -95,7 +95,7 @@ static void give_some(struct reference *r, struct rng *rng)
 }
 
 /* What the caller of superblock_uncarve owes it: the pages, in runs. */
-static void give_back(const struct superblock *s, unit_set units)
+static void purge_units(const struct superblock *s, unit_set units)
 {
     size_t unit = unit_bytes_of(s);
     for (unsigned u = 0; u < UNITS_MAX; u++)
@@ -121,7 +121,7 @@ static void purge(struct reference *r)
     EXPECT(dropped == expected);
     EXPECT(s->uncarved == (before | expected));
     EXPECT_EQ(superblock_unit_bytes(s), unit_bytes_of(s));
-    give_back(s, dropped);
+    purge_units(s, dropped);
     for (unsigned i = 0; i < s->blocks; i++) {
         unit_set units = units_touched(s, i);
         if (r->state[i] == held)

@@ -3,7 +3,7 @@
  * Ranges on their way back: a huge page of which only a part goes must be split first, wherever in it the part lies, and
  * one that goes whole must not.
  */
-#include "heap/give_back.h"
+#include "heap/purge_batch.h"
 
 #include "unit.h"
 
@@ -23,16 +23,16 @@ void __wrap_os_split_huge(void *page)
 
 static void given(char *start, size_t bytes, unsigned expected, uintptr_t one, uintptr_t other)
 {
-    static struct give_back pages;
+    static struct purge_batch pages;
     splits = 0;
-    give_back_add(&pages, start, bytes);
+    purge_batch_add(&pages, start, bytes);
     EXPECT_EQ(splits, expected);
     if (expected > 0)
         EXPECT_EQ(split[0], one);
     if (expected > 1)
         EXPECT_EQ(split[1], other);
     size_t before = pages.bytes;
-    give_back_flush(&pages);
+    purge_batch_flush(&pages);
     EXPECT(!pages.refused);
     EXPECT_EQ(pages.bytes - before, bytes);
 }
@@ -40,13 +40,13 @@ static void given(char *start, size_t bytes, unsigned expected, uintptr_t one, u
 /* Ranges in the order of their addresses: each page is split once for all of them, and anew after they went. */
 static void each_page_is_split_once(char *start)
 {
-    static struct give_back pages;
+    static struct purge_batch pages;
     for (int round = 0; round < 2; round++) {
         splits = 0;
         for (size_t i = 0; i < 3 * HUGE / PART; i += 3)
-            give_back_add(&pages, start + i * PART, PART);
+            purge_batch_add(&pages, start + i * PART, PART);
         EXPECT_EQ(splits, 3);
-        give_back_flush(&pages);
+        purge_batch_flush(&pages);
     }
 }
 

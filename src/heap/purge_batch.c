@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/purge_batch.h"
+
+#include "base/bits.h"
+#include "heap/huge.h"
+#include "heap/region.h"
+
+void purge_batch_flush(struct purge_batch *batch)
+{
+    if (batch->count > 0 && !os_purge_ranges(batch->range, batch->count))
+        batch->refused = true;
+    else
+        batch->bytes += batch->pending_bytes;
+    batch->pending_bytes = 0;
+    batch->count = 0;
+    batch->split = 0;
+}
+
+static void split_once(struct purge_batch *batch, void *part)
+{
+    uintptr_t page = align_down((uintptr_t)part, HUGE_PAGE_BYTES);
+    if (page != batch->split)
+        huge_split(part);
+    batch->split = page;
+}
+
+void purge_batch_add(struct purge_batch *batch, void *address, size_t bytes)
+{
+    uintptr_t start = (uintptr_t)address, end = start + bytes;
+    void *part[2];
+    for (unsigned count = huge_parts(address, bytes, part), i = 0; i < count; i++)
+        split_once(batch, part[i]);
+    huge_note_whole(align_up(start, HUGE_PAGE_BYTES), align_down(end, HUGE_PAGE_BYTES));
+    if (batch->count == OS_RANGES_MAX)
+        purge_batch_flush(batch);
+    batch->range[batch->count++] = (struct os_range){address, bytes};
+    batch->pending_bytes += bytes;
+}
