@@ -8,7 +8,7 @@
 #include "manager/wake.h"
 #include "manager/jobs.h"
 #include "manager/loop.h"
-#include "manager/place.h"
+#include "manager/spare_cpu.h"
 #include "manager/report.h"
 #include "manager/state.h"
 #include "os/guest.h"
@@ -34,7 +34,7 @@ static void sleep_until(uint64_t when_ns)
 static bool may_stay(void)
 {
     os_guest_take_no_precedence();
-    return place_is_spare(manager_life.starter.tid);
+    return spare_cpu_is_granted(manager_life.starter.tid);
 }
 
 static void work(void)

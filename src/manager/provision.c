@@ -14,7 +14,7 @@
 #include "heap/ready.h"
 #include "manager/headroom.h"
 #include "manager/jobs.h"
-#include "manager/place.h"
+#include "manager/spare_cpu.h"
 #include "os/os.h"
 
 /* Between two moves off the program's cpu. */
@@ -111,7 +111,7 @@ static bool is_in_the_way(uint64_t now_ns)
     if (since_ns < max_size(spare_wait_ns, SPARE_LOOK_NS_MIN))
         return false;
     bool none_was = none_seen && since_ns < 2 * REST_NS_MAX;
-    none_seen = place_is_taken();
+    none_seen = spare_cpu_is_busy();
     spare_look_ns = now_ns;
     spare_wait_ns = none_seen ? 0 : min_size(max_size(2 * spare_wait_ns, SPARE_LOOK_NS_MIN), SPARE_LOOK_NS_MAX);
     return none_was && none_seen;

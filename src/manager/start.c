@@ -15,7 +15,7 @@
 #include "manager/clone.h"
 #include "manager/loop.h"
 #include "manager/hint.h"
-#include "manager/place.h"
+#include "manager/spare_cpu.h"
 #include "manager/start.h"
 #include "manager/state.h"
 #include "options/options.h"
@@ -91,7 +91,7 @@ static long make_thread(void)
         return -EPERM;
     if (atomic_load(&manager_life.tid) != 0) /* one has come and gone since may_start, but not left its stack yet */
         return -ECANCELED;
-    char *thread_pointer = place_may_be_spare() ? prepare_block() : NULL;
+    char *thread_pointer = spare_cpu_is_possible() ? prepare_block() : NULL;
     if (thread_pointer == NULL)
         return -EAGAIN;
     wake_note_leader();

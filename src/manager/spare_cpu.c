@@ -8,7 +8,7 @@
  * The quota is in files, which the program's threads do not open, and the manager once in ten seconds.  One too small is
  * remembered for as long, so that no thread is made only to find it again.
  */
-#include "manager/place.h"
+#include "manager/spare_cpu.h"
 
 #include <stdatomic.h>
 
@@ -41,19 +41,19 @@ static bool is_asked_for(void)
     return option_get(option_manager) == manager_on;
 }
 
-bool place_may_be_spare(void)
+bool spare_cpu_is_possible(void)
 {
     bool is_too_small = quota_is_known() && atomic_load(&quota_percent) < QUOTA_PERCENT_MIN;
     return is_asked_for() || (os_cpus_allowed(0) >= 2 && !is_too_small);
 }
 
-bool place_is_spare(uint32_t starter)
+bool spare_cpu_is_granted(uint32_t starter)
 {
     return is_asked_for() ||
            (os_cpus_allowed(0) >= 2 && os_cpus_allowed(starter) != 1 && quota_leaves_one());
 }
 
-bool place_is_taken(void)
+bool spare_cpu_is_busy(void)
 {
     return !is_asked_for() && os_cpus_are_busy();
 }
