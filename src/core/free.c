@@ -153,7 +153,7 @@ static bool free_in_locked_superblock(void *p)
 {
     if (!locked_paths_are_open || (uintptr_t)p - hot.region_base >= hot.flat_bytes)
         return false;
-    struct superblock *s = descriptor_head(descriptor_of(p));
+    struct superblock *s = superblock_of(p);
     if (s->slice.kind != slice_superblock || !superblock_is_block_quick(s, p))
         return false;
     free_locked(s, p);

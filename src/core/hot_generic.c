@@ -25,7 +25,7 @@ void *sutler_malloc(size_t size)
 void sutler_free(void *p)
 {
     if (likely((uintptr_t)p - hot.region_base < hot.region_bytes)) {
-        struct superblock *s = descriptor_head(descriptor_of(p));
+        struct superblock *s = superblock_of(p);
         if (likely(superblock_owner(s) != NULL && superblock_is_block_start(s, p)))
             switch (hot_push(p, s)) {
             case hot_pushed:

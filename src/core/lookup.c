@@ -84,7 +84,7 @@ struct block block_find(const void *p)
     case slice_superblock:
     case slice_quarantine:
     case slice_tail:
-        return in_superblock(descriptor_head(descriptor_of(p)), p);
+        return in_superblock(superblock_of(p), p);
     case slice_large:
         if ((uintptr_t)p % SLICE_BYTES != 0)
             return invalid(not_start);

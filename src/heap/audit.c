@@ -68,7 +68,7 @@ const char *superblock_check(const struct superblock *s)
 
 static bool is_linked(const struct superblock *s, const struct class_lists *lists)
 {
-    const uint32_t slice = slice_of_descriptor(s);
+    const uint32_t slice = superblock_first_slice(s);
     bool is_first = s->slice.prev == SLICE_NONE, is_last = s->slice.next == SLICE_NONE;
     return (is_first ? lists->head[s->group] == slice + 1 : slice_at(s->slice.prev)->next == slice) &&
            (is_last || slice_at(s->slice.next)->prev == slice);

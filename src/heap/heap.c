@@ -96,12 +96,12 @@ void heap_list_insert(struct heap *h, struct superblock *s, enum group group)
 {
     ASSERT(lock_is_mine(&h->lock));
     struct class_lists *lists = &h->class[s->class];
-    uint32_t slice = slice_of_descriptor(s), head = lists->head[group];
+    uint32_t slice = superblock_first_slice(s), head = lists->head[group];
     s->group = (uint8_t)group;
     s->slice.prev = SLICE_NONE;
     s->slice.next = head - 1;
     if (head != 0)
-        descriptor_of_slice(head - 1)->slice.prev = slice;
+        superblock_at_slice(head - 1)->slice.prev = slice;
     lists->head[group] = slice + 1;
     lists->listed++;
     lists->surplus += is_surplus(group);
@@ -112,12 +112,12 @@ void heap_list_remove(struct heap *h, struct superblock *s)
     ASSERT(lock_is_mine(&h->lock));
     struct class_lists *lists = &h->class[s->class];
     if (s->slice.next != SLICE_NONE)
-        descriptor_of_slice(s->slice.next)->slice.prev = s->slice.prev;
+        superblock_at_slice(s->slice.next)->slice.prev = s->slice.prev;
     if (s->slice.prev != SLICE_NONE)
-        descriptor_of_slice(s->slice.prev)->slice.next = s->slice.next;
+        superblock_at_slice(s->slice.prev)->slice.next = s->slice.next;
     else
         lists->head[s->group] = s->slice.next + 1;
-    if (lists->look == slice_of_descriptor(s) + 1)
+    if (lists->look == superblock_first_slice(s) + 1)
         lists->look = s->slice.next + 1;
     lists->listed--;
     lists->surplus -= is_surplus(s->group);
@@ -178,10 +178,10 @@ struct superblock *heap_find_fullest(const struct heap *h, unsigned c)
     const struct class_lists *lists = &h->class[c];
     for (enum group g = group_eighth; g <= group_empty; g++)
         if (lists->head[g] != 0)
-            return descriptor_of_slice(lists->head[g] - 1);
+            return superblock_at_slice(lists->head[g] - 1);
     uint32_t at = lists->head[group_nearly_full] - 1;
     for (int i = 0; i < LOOK && at != SLICE_NONE; i++) {
-        struct superblock *s = descriptor_of_slice(at);
+        struct superblock *s = superblock_at_slice(at);
         at = s->slice.next;
         if (has_room(s))
             return s;
@@ -206,7 +206,7 @@ struct superblock *heap_find_further(struct heap *h, unsigned c)
             lists->look = lists->head[group_nearly_full];
         if (lists->look == 0)
             return NULL;
-        struct superblock *s = descriptor_of_slice(lists->look - 1);
+        struct superblock *s = superblock_at_slice(lists->look - 1);
         lists->look = s->slice.next + 1;
         if (has_room(s) || fill_holes(s) != NULL)
             return s;
@@ -218,10 +218,10 @@ struct superblock *heap_find_any(const struct heap *h, unsigned c)
 {
     const uint32_t first = h->class[c].head[group_nearly_full] - 1;
     struct superblock *s = heap_find_fullest(h, c);
-    for (uint32_t at = first; s == NULL && at != SLICE_NONE; at = descriptor_of_slice(at)->slice.next)
-        s = has_room(descriptor_of_slice(at)) ? descriptor_of_slice(at) : NULL;
-    for (uint32_t at = first; s == NULL && at != SLICE_NONE; at = descriptor_of_slice(at)->slice.next)
-        s = fill_holes(descriptor_of_slice(at));
+    for (uint32_t at = first; s == NULL && at != SLICE_NONE; at = superblock_at_slice(at)->slice.next)
+        s = has_room(superblock_at_slice(at)) ? superblock_at_slice(at) : NULL;
+    for (uint32_t at = first; s == NULL && at != SLICE_NONE; at = superblock_at_slice(at)->slice.next)
+        s = fill_holes(superblock_at_slice(at));
     if (s == NULL && !heap_is_global(h) && h->active[c] != &empty_superblock && has_room(h->active[c]))
         s = h->active[c];
     return s;
@@ -239,7 +239,7 @@ void heap_push_pending(struct heap *h, struct superblock *s)
     uint32_t head = atomic_load_explicit(&h->x_pending, memory_order_relaxed);
     do
         atomic_store_explicit(&s->x_pending_next, head == 0 ? PENDING_END : head, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&h->x_pending, &head, slice_of_descriptor(s) + 2,
+    while (!atomic_compare_exchange_weak_explicit(&h->x_pending, &head, superblock_first_slice(s) + 2,
                                                   memory_order_release, memory_order_relaxed));
 }
 
@@ -251,7 +251,7 @@ struct superblock *heap_pop_pending(struct heap *h)
             return NULL;
         h->flushing = atomic_exchange_explicit(&h->x_pending, 0, memory_order_acquire);
     }
-    struct superblock *s = descriptor_of_slice(h->flushing - 2);
+    struct superblock *s = superblock_at_slice(h->flushing - 2);
     uint32_t next = atomic_exchange(&s->x_pending_next, 0); /* before it is looked at: a push from here on is another */
     h->flushing = next == PENDING_END ? 0 : next;
     TALLY(flushed);

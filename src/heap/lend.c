@@ -10,7 +10,7 @@ static bool is_spare(const struct superblock *s, unsigned i, unit_set kept)
 
 unit_set superblock_lend(struct superblock *s)
 {
-    const uint32_t first = slice_of_descriptor(s);
+    const uint32_t first = superblock_first_slice(s);
     const unsigned slices = superblock_slices(s);
     const unit_set kept = superblock_units_kept(s);
     unit_set lent = 0;
@@ -29,7 +29,7 @@ unit_set superblock_lend(struct superblock *s)
 /* From the end: as long as the first slice is not free, the others are known by it. */
 static void give_what_is_left(struct superblock *s)
 {
-    const uint32_t first = slice_of_descriptor(s);
+    const uint32_t first = superblock_first_slice(s);
     for (unsigned end = superblock_slices(s), run; end > 0; end -= run > 0 ? run : 1) {
         for (run = 0; run < end && superblock_has_slice(s, end - 1 - run);)
             run++;
@@ -43,5 +43,5 @@ void superblock_give(struct superblock *s)
     if (unlikely(s->has_lent))
         give_what_is_left(s);
     else
-        span_give(slice_of_descriptor(s), superblock_slices(s));
+        span_give(superblock_first_slice(s), superblock_slices(s));
 }

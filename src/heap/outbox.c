@@ -10,7 +10,7 @@
 
 struct heap *outbox_deliver(uint64_t chain)
 {
-    struct superblock *s = descriptor_head(descriptor_of(freelist_top(chain)));
+    struct superblock *s = superblock_of(freelist_top(chain));
     struct heap *owner = superblock_owner(s);
     switch (remote_push_chain(s, chain)) {
     case remote_pushed_armed:

@@ -85,7 +85,8 @@ static bool is_wanted(struct superblock *s, enum purge_what what, bool *changed)
     if ((s->seen & SEEN_PURGED) != 0)
         return false;
     bool becomes_span = free_blocks == s->carved;
-    return what == purge_idle || becomes_span || huge_is_worth_splitting(slice_of_descriptor(s), superblock_slices(s));
+    return what == purge_idle || becomes_span ||
+           huge_is_worth_splitting(superblock_first_slice(s), superblock_slices(s));
 }
 
 /* ---- holes ---- */
@@ -102,7 +103,7 @@ static size_t uncarved_bytes(const struct superblock *s)
 /* Detached, and a part of it is being purged. */
 static void note_holes(struct superblock *s)
 {
-    if (s->has_holes || !huge_was_split(slice_of_descriptor(s)) ||
+    if (s->has_holes || !huge_was_split(superblock_first_slice(s)) ||
         (holes_bytes + uncarved_bytes(s)) / 3 > span_in_use_bytes() / 4)
         return;
     s->has_holes = true;
@@ -231,7 +232,7 @@ static void add(struct batch *b, struct heap *h, struct superblock *s)
 static struct superblock *next_superblock(uint32_t *slice, enum purge_what what)
 {
     while ((*slice = region_slice_from(*slice)) != SLICE_END && pass_goes_on(what)) {
-        struct superblock *s = descriptor_of_slice((*slice)++);
+        struct superblock *s = superblock_at_slice((*slice)++);
         if (slice_kind(&s->slice) == slice_superblock)
             return s;
     }

@@ -125,7 +125,7 @@ void heap_recover(void)
     span_recover(was_held);
     lock_release(&span_lock);
     for (uint32_t slice = region_slice_from(0); slice != SLICE_END; slice = region_slice_from(slice + 1)) {
-        struct superblock *s = descriptor_of_slice(slice);
+        struct superblock *s = superblock_at_slice(slice);
         bool was_pending = s->x_pending_next != 0;
         if (was_pending)
             atomic_store(&s->x_pending_next, 0);

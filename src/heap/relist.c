@@ -128,7 +128,7 @@ static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t list)
     if (lists->surplus <= max_size(surplus_floor(s->class), lists->listed / 4))
         return;
     if (lists->head[group_empty] != 0)
-        release(h, descriptor_of_slice(lists->head[group_empty] - 1));
+        release(h, superblock_at_slice(lists->head[group_empty] - 1));
     else if (s->group == group_mostly_free && !heap_is_global(h) && give_up(h, s, list))
         global_adopt(s);
 }

@@ -65,7 +65,7 @@ static unit_set used_units(const struct superblock *s)
 {
     unit_set units = 0;
     for (unsigned i = 0; i < superblock_slices(s); i++)
-        units |= slice_at(slice_of_descriptor(s) + i)->content == content_used ? superblock_units_of_slice(s, i) : 0;
+        units |= slice_at(superblock_first_slice(s) + i)->content == content_used ? superblock_units_of_slice(s, i) : 0;
     return units;
 }
 
@@ -86,7 +86,7 @@ bool superblock_is_block(const struct superblock *s, const void *p)
 
 struct superblock *superblock_format(uint32_t first, unsigned class, unsigned slices)
 {
-    struct superblock *s = descriptor_of_slice(first);
+    struct superblock *s = superblock_at_slice(first);
     const struct size_class *row = &size_class[class];
     CHECK(superblock_is_detached(s) && s->slice.kind == slice_unknown); /* it is nobody's */
     ASSERT(slices <= row->slices && slices * SLICE_BYTES >= row->bytes);

@@ -136,32 +136,27 @@ static inline uint64_t *next_of(void *block)
     return block;
 }
 
-/* ---- descriptors ---- */
+/* ---- superblocks, slices, addresses ---- */
 
-static inline struct superblock *descriptor_of_slice(uint32_t slice)
+static inline struct superblock *superblock_at_slice(uint32_t slice)
 {
     return (struct superblock *)slice_at(slice);
 }
 
-static inline uint32_t slice_of_descriptor(const struct superblock *s)
+static inline uint32_t superblock_first_slice(const struct superblock *s)
 {
     return slice_number(&s->slice);
 }
 
 static inline char *superblock_start(const struct superblock *s)
 {
-    return slice_address(slice_of_descriptor(s));
+    return slice_address(superblock_first_slice(s));
 }
 
-static inline struct superblock *descriptor_of(const void *p)
+/* The superblock this address lies in, if it is in one. */
+static inline struct superblock *superblock_of(const void *p)
 {
-    return descriptor_of_slice(slice_of(p));
-}
-
-/* The first descriptor of the superblock whose tail this slice is; itself if it is none. */
-static inline struct superblock *descriptor_head(struct superblock *s)
-{
-    return (struct superblock *)slice_head(&s->slice);
+    return (struct superblock *)slice_head(slice_at(slice_of(p)));
 }
 
 /* The superblock this address lies in, or NULL: a quick look, which does not find those beyond a gap of the region, nor
@@ -170,7 +165,7 @@ static inline struct superblock *superblock_at(const void *p)
 {
     if ((uintptr_t)p - hot.region_base >= hot.region_bytes)
         return NULL;
-    struct superblock *s = descriptor_head(descriptor_of(p));
+    struct superblock *s = superblock_of(p);
     return s->slice.kind == slice_superblock ? s : NULL;
 }
 
@@ -303,7 +298,7 @@ static inline unsigned superblock_slices(const struct superblock *s)
 /* Whether slice number `i` of these is (still) its own. */
 static inline bool superblock_has_slice(const struct superblock *s, unsigned i)
 {
-    return slice_head(slice_at(slice_of_descriptor(s) + i)) == &s->slice;
+    return slice_head(slice_at(superblock_first_slice(s) + i)) == &s->slice;
 }
 
 /* Links blocks of uncarved units into a list that starts from an empty list.  Nothing of the superblock changes until

@@ -248,7 +248,7 @@ static void chain_offline(struct heap *h, struct superblock *s, uint32_t *chain)
 {
     heap_take_offline(h, s);
     s->slice.next = *chain;
-    *chain = slice_of_descriptor(s);
+    *chain = superblock_first_slice(s);
 }
 
 /* A chain of superblocks taken offline from `other` becomes h's.  If it shares, the mostly free ones go to the global
@@ -257,7 +257,7 @@ static void bring_online(struct heap *h, struct heap *other, uint32_t chain, boo
 {
     bool fenced = chain != SLICE_NONE && rcs_fence();
     while (chain != SLICE_NONE) {
-        struct superblock *s = descriptor_of_slice(chain);
+        struct superblock *s = superblock_at_slice(chain);
         chain = s->slice.next;
         s->slice.next = SLICE_NONE;
         if (!fenced)
@@ -279,7 +279,7 @@ static uint32_t take_many_offline(struct heap *h)
             chain_offline(h, h->active[c], &chain);
         for (enum group g = group_nearly_full; g < group_count; g++)
             for (; h->class[c].head[g] != 0 && left > 0; left--)
-                chain_offline(h, descriptor_of_slice(h->class[c].head[g] - 1), &chain);
+                chain_offline(h, superblock_at_slice(h->class[c].head[g] - 1), &chain);
     }
     return chain;
 }

@@ -26,7 +26,7 @@ void snapshot_classes(struct snapshot_class *classes)
     if (hot.descriptors == NULL)
         return;
     for (uint32_t slice = region_slice_from(0); slice != SLICE_END; slice = region_slice_from(slice + 1)) {
-        const struct superblock *s = descriptor_of_slice(slice);
+        const struct superblock *s = superblock_at_slice(slice);
         if (s->slice.kind != slice_superblock)
             continue;
         unsigned free_blocks = superblock_free_blocks(s);
@@ -42,7 +42,7 @@ void snapshot_take(struct sutler_stats *stats)
     if (hot.descriptors == NULL)
         return;
     for (uint32_t slice = region_slice_from(0); slice != SLICE_END; slice = region_slice_from(slice + 1)) {
-        const struct superblock *s = descriptor_of_slice(slice);
+        const struct superblock *s = superblock_at_slice(slice);
         if (s->slice.kind == slice_superblock) {
             add_superblock(stats, s);
             slice += s->has_lent ? 0 : superblock_slices(s) - 1u;

@@ -68,7 +68,7 @@ static void a_look_goes_on_where_the_last_one_ended(unsigned c)
     lock_take(&h->lock);
     EXPECT(heap_find_fullest(h, c) == NULL);
     EXPECT(heap_find_further(h, c) == NULL);
-    EXPECT_EQ(h->class[c].look, slice_of_descriptor(s[2 * LOOK_FURTHER - 1]) + 1);
+    EXPECT_EQ(h->class[c].look, superblock_first_slice(s[2 * LOOK_FURTHER - 1]) + 1);
     heap_list_remove(h, s[2 * LOOK_FURTHER - 1]); /* where it would go on */
     superblock_clear_owner(s[2 * LOOK_FURTHER - 1]);
     EXPECT(heap_find_further(h, c) == NULL);

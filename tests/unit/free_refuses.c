@@ -45,7 +45,7 @@ static unsigned refuses_inside(unsigned c, char *block)
 /* Anywhere in it, misaligned addresses too. */
 static unsigned refuses_before(unsigned c, char *block)
 {
-    const struct superblock *s = descriptor_head(descriptor_of(block));
+    const struct superblock *s = superblock_of(block);
     EXPECT(s->slice.kind == slice_superblock);
     size_t gap = (size_t)(superblock_block(s, 0) - superblock_start(s));
     for (size_t offset = 0; offset < gap; offset += gap > 4 ? gap / 4 : 1)

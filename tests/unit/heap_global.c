@@ -42,7 +42,7 @@ static size_t superblocks_of(const struct heap *h, unsigned c)
 {
     size_t n = 0;
     for (uint32_t slice = 0; region_contains(slice_address(slice)); slice++) {
-        const struct superblock *s = descriptor_of_slice(slice);
+        const struct superblock *s = superblock_at_slice(slice);
         n += s->slice.kind == slice_superblock && s->class == c && superblock_owner(s) == h;
     }
     return n;
@@ -224,7 +224,7 @@ static void what_is_a_quarter_free_comes_before_carving(unsigned c)
         relist(h, s = with_live(c, blocks - blocks * free_percent / 100, block, &held));
         test_heap_bind(h);
         void *p = malloc(size_class[c].bytes);
-        EXPECT(p != NULL && descriptor_head(descriptor_of(p)) == (free_percent > 25 ? s : active));
+        EXPECT(p != NULL && superblock_of(p) == (free_percent > 25 ? s : active));
         EXPECT_EQ(active->carved == 0, free_percent > 25);
         free(p);
         while (held > 0)

@@ -29,7 +29,7 @@ static void expect_listed_right(const struct heap *h, const struct superblock *s
     EXPECT_EQ(s->group, group_expected(s->blocks, available));
     EXPECT_EQ(s->threshold, threshold_expected(s, free_now));
     EXPECT_EQ(s->x_remote, REMOTE_ARMED);
-    EXPECT(descriptor_of_slice(h->class[s->class].head[s->group] - 1) == s);
+    EXPECT(superblock_at_slice(h->class[s->class].head[s->group] - 1) == s);
     EXPECT_EQ(h->class[s->class].listed, 1);
     EXPECT_EQ(h->class[s->class].surplus, s->group == group_mostly_free || s->group == group_empty);
 }

@@ -41,7 +41,7 @@ static struct holes holes_of(size_t bytes)
     struct holes holes = {0};
     unsigned c = size_class_of(bytes);
     for (uint32_t slice = region_slice_from(0); slice != SLICE_END; slice = region_slice_from(slice + 1)) {
-        const struct superblock *s = descriptor_of_slice(slice);
+        const struct superblock *s = superblock_at_slice(slice);
         if (s->slice.kind != slice_superblock || s->class != c || !s->has_holes)
             continue;
         EXPECT(huge_was_split(slice));

@@ -75,7 +75,7 @@ static unsigned mark_list(const struct superblock *s, uint64_t list, uint8_t *se
 static uint64_t chain_in_outbox(const struct heap *h, unsigned i, const struct superblock *s)
 {
     uint64_t chain = h->chain[i];
-    return chain != 0 && descriptor_head(descriptor_of(freelist_top(chain))) == s ? chain : 0;
+    return chain != 0 && superblock_of(freelist_top(chain)) == s ? chain : 0;
 }
 
 static unsigned blocks_in_outboxes(const struct superblock *s)
@@ -110,7 +110,7 @@ void expect_superblock_sound(const struct superblock *s)
     EXPECT_EQ(s->slice.slices, slices_of(s));
     for (unsigned i = 1; i < slices_of(s); i++) {
         EXPECT_EQ(s[i].slice.kind, slice_tail);
-        EXPECT(slice_head(slice_at(slice_of_descriptor(s) + i)) == &s->slice);
+        EXPECT(slice_head(slice_at(superblock_first_slice(s) + i)) == &s->slice);
         EXPECT(superblock_owner(&s[i]) == NULL);
     }
 }
@@ -120,7 +120,7 @@ void expect_superblock_sound(const struct superblock *s)
 static struct superblock *next_superblock(uint32_t *slice)
 {
     while ((*slice = region_slice_from(*slice)) != SLICE_END) {
-        struct superblock *s = descriptor_of_slice(*slice);
+        struct superblock *s = superblock_at_slice(*slice);
         if (s->slice.kind == slice_superblock) {
             *slice += slices_of(s);
             return s;
@@ -152,8 +152,8 @@ static bool is_on_list(const struct heap *h, const struct superblock *s)
 {
     if (s->group >= group_count)
         return false;
-    for (uint32_t at = h->class[s->class].head[s->group]; at != 0; at = descriptor_of_slice(at - 1)->slice.next + 1)
-        if (descriptor_of_slice(at - 1) == s)
+    for (uint32_t at = h->class[s->class].head[s->group]; at != 0; at = superblock_at_slice(at - 1)->slice.next + 1)
+        if (superblock_at_slice(at - 1) == s)
             return true;
     return false;
 }
@@ -181,7 +181,7 @@ static void expect_lists_sound(const struct heap *h)
         for (enum group g = group_nearly_full; g < group_count; g++) {
             uint32_t before = SLICE_NONE;
             for (uint32_t at = lists->head[g]; at != 0;) {
-                const struct superblock *s = descriptor_of_slice(at - 1);
+                const struct superblock *s = superblock_at_slice(at - 1);
                 EXPECT_EQ(s->slice.kind, slice_superblock);
                 EXPECT_EQ(s->class, c);
                 EXPECT_EQ(s->group, g);
@@ -296,5 +296,5 @@ void test_give(struct superblock *s, void *block)
 void test_superblock_drop(struct superblock *s)
 {
     EXPECT(superblock_owner(s) == NULL);
-    span_give(slice_of_descriptor(s), size_class[s->class].slices);
+    span_give(superblock_first_slice(s), size_class[s->class].slices);
 }

@@ -120,12 +120,12 @@ static void free_span_given_again(void)
 
 static void span_formatted_that_is_in_use(void)
 {
-    superblock_format(slice_of_descriptor(test_superblock_new(0)), 0, size_class[0].slices);
+    superblock_format(superblock_first_slice(test_superblock_new(0)), 0, size_class[0].slices);
 }
 
 static void span_taken_that_is_not_free(void)
 {
-    uint32_t first = slice_of_descriptor(test_superblock_new(0));
+    uint32_t first = superblock_first_slice(test_superblock_new(0));
     lock_take(&span_lock);
     arena_remove(first);
 }

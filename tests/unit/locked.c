@@ -111,7 +111,7 @@ static void a_malloc_goes_where_it_runs(void)
     sync_slot_last = slot;
     unit_hold(&other->lock); /* somebody runs there, and was interrupted */
     void *p = malloc(SIZE);
-    EXPECT(sync_slot_last != slot && descriptor_head(descriptor_of(p)) == s);
+    EXPECT(sync_slot_last != slot && superblock_of(p) == s);
     unit_let_go(&other->lock);
     heap_of_cid[slot] = there;
     free(p);

@@ -187,7 +187,7 @@ static void expect_nothing_in_hands(void)
         const struct arena *a = arena_of(at);
         slices = 1;
         if (s->kind == slice_superblock) {
-            EXPECT_MSG(superblock_owner(descriptor_of_slice(at)) != NULL, "nobody owns the superblock at slice %u",
+            EXPECT_MSG(superblock_owner(superblock_at_slice(at)) != NULL, "nobody owns the superblock at slice %u",
                        (unsigned)at);
         } else if (s->kind == slice_tail) {
             EXPECT_MSG(slice_head(slice_at(at))->kind == slice_superblock, "slice %u is of no superblock", (unsigned)at);
@@ -219,7 +219,7 @@ static void scramble_lists(struct heap *h)
     for (unsigned c = 0; c < CLASS_COUNT; c++) {
         for (enum group g = group_nearly_full; g < group_count; g++)
             for (uint32_t at = h->class[c].head[g], next; at != 0; at = next) {
-                struct superblock *s = descriptor_of_slice(at - 1);
+                struct superblock *s = superblock_at_slice(at - 1);
                 next = s->slice.next + 1;
                 s->slice.next = s->slice.prev = 12345;
                 s->carved = 1; /* counting what was carved takes two stores */
@@ -325,14 +325,14 @@ static void check_untold(void)
 static void posts_are_repeated(void)
 {
     for (uint32_t slice = 0; untold == NULL && region_contains(slice_address(slice)); slice++) {
-        struct superblock *s = descriptor_of_slice(slice);
+        struct superblock *s = superblock_at_slice(slice);
         if (s->slice.kind == slice_superblock && superblock_owner(s) != NULL && s->group == group_nearly_full &&
             s->x_remote == REMOTE_ARMED && s->x_pending_next == 0)
             untold = s;
     }
     EXPECT(untold != NULL);
     size_t i = 0;
-    while (i < HELD && (!region_contains(held[i]) || descriptor_of(held[i]) != untold))
+    while (i < HELD && (!region_contains(held[i]) || superblock_of(held[i]) != untold))
         i++;
     EXPECT(i < HELD);
     EXPECT_EQ(remote_push(untold, held[i]), remote_pushed_armed);
@@ -388,7 +388,7 @@ static void hands_full(void)
     unsigned count = 0;
     for (uint32_t slice = region_slice_from(0); slice != SLICE_END && count < 20;
          slice = region_slice_from(slice + 1)) {
-        struct superblock *s = descriptor_of_slice(slice);
+        struct superblock *s = superblock_at_slice(slice);
         struct heap *h = s->slice.kind == slice_superblock ? superblock_owner(s) : NULL;
         if (h != NULL && !heap_is_global(h) && h->active[s->class] != s && s->group != group_none) {
             lock_take(&h->lock);

@@ -29,7 +29,7 @@ static void relist(struct heap *h, struct superblock *s)
 static unsigned pending_length(const struct heap *h)
 {
     unsigned n = 0;
-    for (uint32_t at = h->x_pending; at > 1; at = descriptor_of_slice(at - 2)->x_pending_next)
+    for (uint32_t at = h->x_pending; at > 1; at = superblock_at_slice(at - 2)->x_pending_next)
         EXPECT(n++ < 1000000);
     return n;
 }

@@ -209,7 +209,7 @@ static void descriptors_are_there(void)
         EXPECT(span_take(span_dense, 1, 1, &last)); /* in the end from a step of which no more is used yet */
     for (uint32_t slice = region_slice_from(0); slice != SLICE_END; slice = region_slice_from(slice + 1)) {
         unsigned char there = 0;
-        void *page = (void *)align_down((uintptr_t)descriptor_of_slice(slice), os_page_bytes);
+        void *page = (void *)align_down((uintptr_t)superblock_at_slice(slice), os_page_bytes);
         EXPECT(os_find_resident(page, os_page_bytes, &there) && there != 0);
     }
     span_give(first, 3000);

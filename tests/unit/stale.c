@@ -53,7 +53,7 @@ static char *block_on_used_slices(void)
     char *block = malloc(BLOCK_BYTES);
     EXPECT(block != NULL && block >= large && block < large + DIRTY_BYTES);
     memset(block, 0x5a, BLOCK_BYTES);
-    const struct superblock *s = descriptor_head(descriptor_of(block));
+    const struct superblock *s = superblock_of(block);
     EXPECT(s->class == class && is_stale(s));
     EXPECT(resident_bytes(s) == bytes_of(s));
     return block;
@@ -84,7 +84,7 @@ static void fill_the_rest(const struct superblock *s)
 static void goes_at_the_second_pass(void)
 {
     char *block = block_on_used_slices();
-    struct superblock *s = descriptor_head(descriptor_of(block));
+    struct superblock *s = superblock_of(block);
     bool changed;
     purge(purge_decay, &changed);
     EXPECT(changed && is_stale(s));
@@ -102,7 +102,7 @@ static void goes_at_the_second_pass(void)
 static void goes_at_once_with_everything(void)
 {
     char *block = block_on_used_slices();
-    struct superblock *s = descriptor_head(descriptor_of(block));
+    struct superblock *s = superblock_of(block);
     EXPECT(purge(purge_force, NULL) >= bytes_of(s) - 2 * BLOCK_BYTES);
     EXPECT(resident_bytes(s) <= 2 * BLOCK_BYTES);
     EXPECT_EQ(purge(purge_force, NULL), 0);

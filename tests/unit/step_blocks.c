@@ -118,7 +118,7 @@ static size_t out_of_class(const struct pool *pool, unsigned c)
 {
     size_t n = 0;
     for (unsigned k = 0; k < pool->count; k++) {
-        const struct superblock *s = descriptor_head(descriptor_of(pool->held[k].block));
+        const struct superblock *s = superblock_of(pool->held[k].block);
         n += s->slice.kind == slice_superblock && s->class == c;
         expect_stamped(&pool->held[k]);
     }

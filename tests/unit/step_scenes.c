@@ -32,7 +32,7 @@ static unsigned held_of(const struct superblock *s)
 {
     unsigned count = 0;
     for (unsigned n = 0; n < pool_a.count; n++)
-        count += descriptor_head(descriptor_of(pool_a.held[n].block)) == s;
+        count += superblock_of(pool_a.held[n].block) == s;
     return count;
 }
 
@@ -53,7 +53,7 @@ static void fill(unsigned c, size_t size, unsigned superblocks)
 static unsigned one_of(const struct superblock *s)
 {
     for (unsigned n = 0; n < pool_a.count; n++)
-        if (descriptor_head(descriptor_of(pool_a.held[n].block)) == s)
+        if (superblock_of(pool_a.held[n].block) == s)
             return n;
     FAIL("no block of the superblock is left");
 }
@@ -292,7 +292,7 @@ static void grow_one(void)
 /* The primitives, one try each: what they did not do must not have happened. */
 static void push_and_pop(void)
 {
-    struct superblock *s = descriptor_of(pool_a.held[pool_a.count - 1].block);
+    struct superblock *s = superblock_of(pool_a.held[pool_a.count - 1].block);
     void *block = strike_out(&pool_a, pool_a.count - 1);
     enum hot_pushed pushed = hot_push(block, s);
     if (pushed == hot_pushed_notify)

@@ -232,7 +232,7 @@ static void inactive_heaps_are_exchanged(void)
     EXPECT(heap_here() == other);
     other->class[CLASS_COUNT - 1].listed = unbound->class[CLASS_COUNT - 1].listed = 0;
     void *p = malloc(333); /* served by the heap that came */
-    EXPECT(p != NULL && superblock_owner(descriptor_of(p)) == heap_here());
+    EXPECT(p != NULL && superblock_owner(superblock_of(p)) == heap_here());
     free(p);
     expect_heaps_sound();
 }
@@ -321,7 +321,7 @@ static void a_thread_brings_its_heap_along(unsigned c)
     void *p = malloc(size_class[c].bytes); /* the heap here has nothing: a slow path */
     EXPECT(p != NULL);
     expect_brought(mine, other);
-    EXPECT(superblock_owner(descriptor_of(block[0])) == mine);
+    EXPECT(superblock_owner(superblock_of(block[0])) == mine);
     uint64_t remote = mine->remote_frees + other->remote_frees;
     give_blocks(count);
     free(p);
