@@ -4,7 +4,7 @@
  * was opened but never used.  Neighbouring free spans are merged; boundary tags in the descriptors of a span's first
  * and last slice find them.
  *
- * Inside of span*.c and reserve.c; everything here is called with span_lock held.
+ * Inside of span*.c and prefault_pool.c; everything here is called with span_lock held.
  */
 #ifndef SUTLER_HEAP_ARENA_H
 #define SUTLER_HEAP_ARENA_H
@@ -53,16 +53,16 @@ bool arena_open(struct arena *a, size_t slices);
 /* How many of the slices hold this. */
 size_t slices_holding(uint32_t first, size_t slices, enum content content);
 
-/* Free spans in somebody's hands for a moment, who purges their pages or makes them ready. */
+/* Free spans in somebody's hands for a moment, who purges their pages or prefaults them. */
 extern _Atomic unsigned spans_away;
 
 extern struct span_counts span_count;
 /* These slices are no longer free. */
 void span_count_taken(uint32_t first, size_t slices);
 
-/* What the system got back with the pages of some slices: used ones, and those made ready that nobody took. */
+/* What the system got back with the pages of some slices: used ones, and those prefaulted that nobody took. */
 struct span_returned {
-    size_t dirty_bytes, ready_bytes;
+    size_t dirty_bytes, prefaulted_bytes;
 };
 /* Marks these slices as without pages; by whoever has them.  Then, with span_lock held, they are counted. */
 struct span_returned span_forget_pages(uint32_t first, size_t slices);

@@ -2,7 +2,7 @@
  *
  * What the heap and the manager tell each other.
  *
- * Work for a manager that should not wait for the clock: the reserve has fallen below half its target, or freed
+ * Work for a manager that should not wait for the clock: the prefault pool has fallen below half its target, or freed
  * mappings wait to be unmapped.  Raised by the heap; the program's slow paths tell the manager, once, who lowers it
  * and looks.
  */

@@ -51,17 +51,17 @@ enum slice_kind {
 
 /* What the pages of a slice hold, as far as it is known:
  *
- *      zero -> ready              slice_made_ready, of a free slice
- *      ready -> zero              slice_taken, or slice_purged
+ *      zero -> prefaulted         slice_prefaulted, of a free slice
+ *      prefaulted -> zero         slice_taken, or slice_purged
  *      used -> zero               slice_purged
  *      zero, used -> used         slice_given
  *
  * A slice that is taken keeps what it was, and nobody writes down what the program does to it: whoever has it starts
  * from there (superblock.h: dirty), and it is used when it is given. */
 enum content {
-    content_zero,  /* reads as zeros.  Free, it has no pages: it was never used, or has been purged since */
-    content_ready, /* reads as zeros, and its pages are there: made ready ahead of demand (reserve.h), and free */
-    content_used,  /* may hold anything */
+    content_zero,       /* reads as zeros.  Free, it has no pages: it was never used, or has been purged since */
+    content_prefaulted, /* reads as zeros, and its pages are there, ahead of demand (prefault_pool.h); it is free */
+    content_used,       /* may hold anything */
 };
 
 /* In `huge` of the slice where a huge page begins. */
@@ -152,10 +152,10 @@ static inline bool slice_is_free(const struct slice *s)
 }
 
 /* Its pages are there, and zero; it is out of the bins. */
-static inline void slice_made_ready(struct slice *s)
+static inline void slice_prefaulted(struct slice *s)
 {
     ASSERT(s->kind == slice_unknown && s->content == content_zero);
-    s->content = content_ready;
+    s->content = content_prefaulted;
 }
 
 /* It is number `i` of the slices of a superblock, behind its first. */
@@ -169,7 +169,7 @@ static inline void slice_become_tail(struct slice *s, unsigned i)
 static inline void slice_taken(struct slice *s)
 {
     ASSERT(s->kind == slice_unknown);
-    if (s->content == content_ready)
+    if (s->content == content_prefaulted)
         s->content = content_zero;
     s->is_aged = false;
 }
@@ -178,7 +178,7 @@ static inline void slice_taken(struct slice *s)
 static inline void slice_given(struct slice *s, bool is_aged)
 {
     ASSERT(!slice_is_in_bin(s));
-    ASSERT(s->content != content_ready);
+    ASSERT(s->content != content_prefaulted);
     __atomic_store_n(&s->to_head, 0, __ATOMIC_RELEASE);
     slice_become(s, slice_unknown);
     s->content = content_used;

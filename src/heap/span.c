@@ -6,8 +6,8 @@
 #include "heap/huge.h"
 #include "heap/large.h"
 #include "heap/mapping_cache.h"
-#include "heap/ready.h"
-#include "heap/reserve.h"
+#include "heap/prefault.h"
+#include "heap/prefault_pool.h"
 #include "heap/span_cache.h"
 #include "os/os.h"
 
@@ -25,13 +25,13 @@ static uint32_t take_anywhere(struct arena *a, size_t slices)
         arena_remove(first);
         if (have > slices)
             arena_insert(first + (uint32_t)slices, have - slices);
-        reserve_follow(a, first, slices, have);
+        prefault_pool_follow(a, first, slices, have);
         return first;
     }
     if (a->fresh_end - a->fresh_first < slices && !arena_open(a, slices))
         return SLICE_NONE;
     first = a->fresh_first;
-    reserve_follow(a, first, slices, a->fresh_end - first);
+    prefault_pool_follow(a, first, slices, a->fresh_end - first);
     a->fresh_first += (uint32_t)slices;
     return first;
 }
@@ -68,7 +68,7 @@ bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *
     if (!take(use, slices, align_slices, first))
         return false;
     if (use == span_dense)
-        ready_own(*first, slices);
+        prefault_own(*first, slices);
     return true;
 }
 

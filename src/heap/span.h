@@ -3,7 +3,7 @@
  * Spans: runs of slices of the region, for superblocks and large blocks.  Every slice remembers whether it may hold
  * something else than zeros (enum content), so memory fresh from the system is not cleared twice.
  *
- * Free spans are kept in arenas (arena.h); what is made ready ahead of demand is the reserve (reserve.h).
+ * Free spans are kept in arenas (arena.h); what is prefaulted is the prefault pool (prefault_pool.h).
  *
  * Dirty free spans are what was live lately, and may be so again: they are kept, and a pass purges what it has
  * seen free before.  How much is kept until then is bounded by what the manager has found ample (ample.h); else by

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/arena.h"
-#include "heap/reserve.h"
+#include "heap/prefault_pool.h"
 
 void span_count_taken(uint32_t first, size_t slices)
 {
     ASSERT(lock_is_mine(&span_lock));
     span_count.in_use_bytes += slices << SLICE_SHIFT;
     span_count.dirty_bytes -= slices_holding(first, slices, content_used) << SLICE_SHIFT;
-    reserve_count_taken(first, slices);
+    prefault_pool_count_taken(first, slices);
 }
 
 size_t span_in_use_bytes(void)
@@ -35,7 +35,7 @@ size_t span_purged_bytes(void)
 struct span_returned span_forget_pages(uint32_t first, size_t slices)
 {
     struct span_returned r = {slices_holding(first, slices, content_used) << SLICE_SHIFT,
-                              slices_holding(first, slices, content_ready) << SLICE_SHIFT};
+                              slices_holding(first, slices, content_prefaulted) << SLICE_SHIFT};
     for (size_t i = 0; i < slices; i++)
         slice_purged(slice_at(first + (uint32_t)i));
     return r;
@@ -45,8 +45,8 @@ void span_count_returned(struct span_returned r)
 {
     ASSERT(lock_is_mine(&span_lock));
     span_count.dirty_bytes -= r.dirty_bytes;
-    reserve_count_wasted(r.ready_bytes);
-    span_note_purged(r.dirty_bytes + r.ready_bytes);
+    prefault_pool_count_wasted(r.prefaulted_bytes);
+    span_note_purged(r.dirty_bytes + r.prefaulted_bytes);
 }
 
 void span_note_returned(uint32_t first, size_t slices)

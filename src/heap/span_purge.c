@@ -13,7 +13,7 @@
 #include "heap/purge_batch.h"
 #include "heap/huge.h"
 #include "heap/pass.h"
-#include "heap/reserve.h"
+#include "heap/prefault_pool.h"
 #include "heap/span_cache.h"
 #include "os/os.h"
 
@@ -83,7 +83,7 @@ static size_t purge_batch(struct batch *b, struct walk *w, bool *refused)
     for (unsigned i = 0; i < b->count && !pages.refused; i++) {
         struct span_returned r = span_forget_pages(b->run[i].first, b->run[i].slices);
         sum.dirty_bytes += r.dirty_bytes;
-        sum.ready_bytes += r.ready_bytes;
+        sum.prefaulted_bytes += r.prefaulted_bytes;
     }
     put_back(b, sum, w);
     b->count = 0;
@@ -263,16 +263,16 @@ static size_t purge_spans(struct walk *w, size_t most)
 
 size_t span_purge(enum purge_what what, size_t keep_bytes, bool *changed)
 {
-    struct reserve_counts reserve = reserve_counts();
+    struct prefault_pool_counts before = prefault_pool_counts();
     span_cache_purge(what == purge_force, changed);
     size_t dirty = span_counts().dirty_bytes;
     size_t most = keep_bytes > 0 ? dirty - min_size(dirty, keep_bytes) : SIZE_MAX;
     struct walk w = {.what = what, .at = region_slice_from(0), .end = region_end(), .strays = SLICE_NONE};
     size_t purged = purge_spans(&w, most);
     *changed |= w.changed || (what == purge_force && span_counts().dirty_bytes > 0);
-    if (reserve_counts().wasted_bytes != reserve.wasted_bytes) {
+    if (prefault_pool_counts().wasted_bytes != before.wasted_bytes) {
         lock_take(&span_lock);
-        reserve_shrink();
+        prefault_pool_shrink();
         lock_release(&span_lock);
     }
     return purged;

@@ -4,7 +4,7 @@
  * are found anew from the tags of free spans.
  */
 #include "heap/arena.h"
-#include "heap/reserve.h"
+#include "heap/prefault_pool.h"
 #include "heap/span_cache.h"
 
 static bool is_of_superblock(const struct slice *tail)
@@ -78,7 +78,7 @@ void span_recover(bool anew)
     if (anew) {
         for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
             forget_bins(&arena[i]);
-        reserve_forget();
+        prefault_pool_forget();
     }
     span_forget_away();
     span_count.in_use_bytes = span_count.dirty_bytes = 0;

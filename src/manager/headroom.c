@@ -2,9 +2,9 @@
  *
  * A look at what is left reads up to twenty files, and takes as long as clearing a huge page or two.  So what was seen
  * holds for a while: until the process itself has taken a sixteenth of it, or others could have.  They take what they
- * like, and are given credit for a gigabyte in ten seconds; should one be faster, what is at stake is the reserve, 8 MiB
- * at most.  Limits are set once, mostly: where no group had one, all are looked at again after a minute only, and until
- * then just the machine is.  Away from limits that is one file in ten seconds.
+ * like, and are given credit for a gigabyte in ten seconds; should one be faster, what is at stake is the prefault
+ * pool, 8 MiB at most.  Limits are set once, mostly: where no group had one, all are looked at again after a minute
+ * only, and until then just the machine is.  Away from limits that is one file in ten seconds.
  */
 #include "manager/headroom.h"
 
@@ -22,7 +22,7 @@
 #define ALLOWED_PART        4u
 
 static size_t seen_bytes, in_use_then;
-static size_t used_bytes; /* made ready since */
+static size_t used_bytes; /* prefaulted since */
 static uint64_t holds_until_ns, groups_until_ns;
 static bool is_limited; /* some group has a limit */
 static bool maps_freely; /* what is kept costs nothing but memory */

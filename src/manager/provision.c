@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * provision: makes pages ready ahead of the program (heap/reserve.h says which), on the core the program does not use.
- * It is roused by the program, once per half a reserve, and works in pieces of one huge page or, where these are
+ * provision: prefaults pages ahead of the program (heap/prefault_pool.h says which), on the core the program does not
+ * use.  It is roused by the program, once per half a pool, and works in pieces of one huge page or, where these are
  * dear or not to be had, 64 KiB, each under the pass lock.
  *
- * It stops where it would harm: when the memory left to the process is short (making ready near a limit would call the
+ * It stops where it would harm: when the memory left to the process is short (prefaulting near a limit would call the
  * system's killer), and for a while when no core is spare: its own thread had to wait for one, or more tasks want to
  * run than there are (the system would move the program's threads about to make room for it).
  */
 #include "heap/demand.h"
 #include "heap/huge_price.h"
 #include "heap/pass.h"
-#include "heap/ready.h"
+#include "heap/prefault.h"
 #include "manager/headroom.h"
 #include "manager/jobs.h"
 #include "manager/spare_cpu.h"
@@ -22,9 +22,9 @@
 /* Between two looks whether a processor is to spare: longer each time one was, since a look reads a file. */
 #define SPARE_LOOK_NS_MIN 1000000ull
 #define SPARE_LOOK_NS_MAX 10000000000ull
-/* The time a reserve has to last: the manager may be resting, asleep, or waiting for a processor. */
+/* The time a pool has to last: the manager may be resting, asleep, or waiting for a processor. */
 #define LEAD_NS 100000000ull
-/* How long nothing is made ready, nor asked for, after it did harm or would: longer each time in a row. */
+/* How long nothing is prefaulted, nor asked for, after it did harm or would: longer each time in a row. */
 #define REST_NS_MIN 1000000ull
 #define REST_NS_MAX 64000000ull
 
@@ -69,14 +69,14 @@ static void settle_beside(struct os_place place)
         moved_ns = now;
 }
 
-static bool provide_piece(uint64_t now_ns)
+static bool prefault_one(uint64_t now_ns)
 {
-    struct reserve_piece piece;
-    if (!reserve_next(huge_price_is_fair(now_ns), &piece))
+    struct prefault_piece piece;
+    if (!prefault_pool_next(huge_price_is_fair(now_ns), &piece))
         return false;
     headroom_use(piece.bytes);
     settle_beside(piece.demanded_at);
-    ready_piece(&piece);
+    prefault_piece(&piece);
     return true;
 }
 
@@ -86,20 +86,20 @@ static bool rest(uint64_t now_ns)
     spare_wait_ns = 0;
     rest_until_ns = now_ns + rest_ns;
     rest_ns = min_size(rest_ns * 2, REST_NS_MAX);
-    reserve_rest(rest_until_ns);
+    prefault_pool_rest(rest_until_ns);
     return false;
 }
 
 static void measure_pace(uint64_t now_ns)
 {
     const uint64_t shortest_ns = 1000000;
-    struct reserve_counts counts = reserve_counts();
+    struct prefault_pool_counts counts = prefault_pool_counts();
     size_t taken_bytes = counts.hit_bytes + counts.miss_bytes, bytes = taken_bytes - measured_bytes;
     uint64_t past_ns = now_ns - measured_ns;
     if (past_ns < shortest_ns)
         return;
     if (measured_ns != 0)
-        reserve_expect(bytes * (LEAD_NS / 1000) / (past_ns / 1000));
+        prefault_pool_expect(bytes * (LEAD_NS / 1000) / (past_ns / 1000));
     measured_ns = now_ns;
     measured_bytes = taken_bytes;
 }
@@ -128,7 +128,7 @@ bool provision_run(uint64_t budget_ns)
     bool more;
     do {
         pass_begin();
-        more = provide_piece(now_ns);
+        more = prefault_one(now_ns);
         bool wanted = pass_is_wanted() || atomic_load(&manager_stop_requested);
         pass_end();
         now_ns = os_now_ns();

@@ -3,7 +3,7 @@
 
 #include "heap/heap.h"
 #include "heap/large.h"
-#include "heap/reserve.h"
+#include "heap/prefault_pool.h"
 #include "heap/span.h"
 #include "manager/manager.h"
 #include "os/lock.h"
@@ -54,12 +54,12 @@ void snapshot_take(struct sutler_stats *stats)
     stats->span_bytes = spans.in_use_bytes;
     stats->dirty_bytes = spans.dirty_bytes + large.cached_bytes;
     stats->purged_bytes = spans.purged_bytes;
-    struct reserve_counts reserve = reserve_counts();
-    stats->reserve_bytes = reserve.reserve_bytes;
-    stats->provided_bytes = reserve.provided_bytes;
-    stats->wasted_bytes = reserve.wasted_bytes;
-    stats->hit_bytes = reserve.hit_bytes;
-    stats->miss_bytes = reserve.miss_bytes;
+    struct prefault_pool_counts pool = prefault_pool_counts();
+    stats->reserve_bytes = pool.reserve_bytes;
+    stats->provided_bytes = pool.provided_bytes;
+    stats->wasted_bytes = pool.wasted_bytes;
+    stats->hit_bytes = pool.hit_bytes;
+    stats->miss_bytes = pool.miss_bytes;
     stats->large_blocks = large.blocks;
     stats->large_bytes = large.bytes;
     stats->live_blocks += large.blocks;

@@ -51,13 +51,13 @@ static void steps_of_a_slice(void)
 {
     struct slice s = {0};
     expect_state(&s, content_zero, false);
-    slice_made_ready(&s);
-    expect_state(&s, content_ready, false);
+    slice_prefaulted(&s);
+    expect_state(&s, content_prefaulted, false);
     slice_seen_free(&s);
-    expect_state(&s, content_ready, true);
+    expect_state(&s, content_prefaulted, true);
     slice_purged(&s);
     expect_state(&s, content_zero, false);
-    slice_made_ready(&s);
+    slice_prefaulted(&s);
     slice_seen_free(&s);
     slice_taken(&s);
     expect_state(&s, content_zero, false);
@@ -145,11 +145,11 @@ static void steps_there_are_not(void)
     stops(put_in_a_bin, (struct slice){.kind = slice_superblock}, "a superblock in a bin");
     stops(give, (struct slice){.kind = slice_large}, "a large block given that was not freed");
     stops(give, (struct slice){.kind = slice_quarantine}, "quarantined memory given");
-    stops(slice_made_ready, (struct slice){.content = content_used}, "used pages were made ready");
-    stops(slice_made_ready, (struct slice){.kind = slice_free}, "made ready in a bin");
+    stops(slice_prefaulted, (struct slice){.content = content_used}, "used pages were prefaulted");
+    stops(slice_prefaulted, (struct slice){.kind = slice_free}, "prefaulted in a bin");
     stops(slice_taken, (struct slice){.kind = slice_large}, "taken from a large block");
     stops(give, (struct slice){.kind = slice_free}, "given twice");
-    stops(give, (struct slice){.content = content_ready}, "given, but never taken");
+    stops(give, (struct slice){.content = content_prefaulted}, "given, but never taken");
     stops(slice_seen_free, (struct slice){.kind = slice_large, .content = content_used}, "free and in use");
     stops(slice_seen_free, (struct slice){.content = content_zero}, "aged without pages");
     stops(slice_purged, (struct slice){.kind = slice_tail, .content = content_used}, "purged while in use");

@@ -6,7 +6,7 @@
 
 #include "heap/ample.h"
 #include "heap/large.h"
-#include "heap/reserve.h"
+#include "heap/prefault_pool.h"
 #include "heap/span.h"
 #include "manager/headroom.h"
 #include "manager/report.h"
@@ -51,10 +51,10 @@ static void shrink_to(unsigned superblocks)
 /* Nothing is due before anybody was roused, however late it is. */
 static void idle_means_no_wakeups(void)
 {
-    struct reserve_counts before = reserve_counts();
+    struct prefault_pool_counts before = prefault_pool_counts();
     EXPECT_EQ(jobs_run(0), UINT64_MAX);
     EXPECT_EQ(jobs_run(UINT64_MAX / 2), UINT64_MAX);
-    EXPECT_EQ(reserve_counts().provided_bytes, before.provided_bytes);
+    EXPECT_EQ(prefault_pool_counts().provided_bytes, before.provided_bytes);
 }
 
 /* Demand runs provision at once and reclaim not at all. */
@@ -65,7 +65,7 @@ static void demand_is_served_at_once(uint64_t now)
     jobs_rouse(job_on_demand, now);
     while (jobs_run(now) == now + 1 * MS)
         now += MS; /* its budget ended */
-    EXPECT(reserve_counts().reserve_bytes > 0);
+    EXPECT(prefault_pool_counts().reserve_bytes > 0);
     EXPECT_EQ(span_counts().purged_bytes, purged);
 }
 
@@ -94,7 +94,7 @@ static void the_clock_runs_while_there_is_something_to_do(uint64_t now)
     next = run_until(next, now + 20 * PERIOD);
     EXPECT_EQ(next, UINT64_MAX);
     EXPECT_EQ(span_counts().dirty_bytes, 0);
-    EXPECT_EQ(reserve_counts().reserve_bytes, 0);
+    EXPECT_EQ(prefault_pool_counts().reserve_bytes, 0);
 }
 
 /* A program that frees and regrows within the period keeps its pages, however often; one that stays small does not. */
@@ -208,24 +208,24 @@ static void headroom_is(size_t bytes)
     provision_start();
 }
 
-/* Near a limit nothing is made ready, and what is free goes back at the first look. */
+/* Near a limit nothing is prefaulted, and what is free goes back at the first look. */
 static void short_memory_is_given_back_at_once(uint64_t now)
 {
     grow(600);
     clock_ns += 1000 * MS;
     jobs_rouse(job_on_demand, now);
     run_until(now, now + 20 * MS);
-    EXPECT(reserve_counts().reserve_bytes > 0);
+    EXPECT(prefault_pool_counts().reserve_bytes > 0);
     headroom_is(1 << 20);
     jobs_rouse(job_on_clock, now);
     run_until(now, now + 500 * MS + 1);
-    EXPECT_EQ(reserve_counts().reserve_bytes, 0);
+    EXPECT_EQ(prefault_pool_counts().reserve_bytes, 0);
     EXPECT_EQ(span_counts().dirty_bytes, 0);
-    size_t provided = reserve_counts().provided_bytes;
+    size_t prefaulted = prefault_pool_counts().provided_bytes;
     grow(100);
     jobs_rouse(job_on_demand, now + 600 * MS);
     run_until(now + 600 * MS, now + 700 * MS);
-    EXPECT_EQ(reserve_counts().provided_bytes, provided);
+    EXPECT_EQ(prefault_pool_counts().provided_bytes, prefaulted);
     headroom = SIZE_MAX;
 }
 
@@ -240,44 +240,44 @@ bool __wrap_os_cpus_are_busy(void)
     return busy;
 }
 
-/* Bytes made ready for a program that went on growing by so many superblocks; no rest is left over. */
-static size_t provided_for(unsigned superblocks, uint64_t now)
+/* Bytes prefaulted for a program that went on growing by so many superblocks; no rest is left over. */
+static size_t prefaulted_for(unsigned superblocks, uint64_t now)
 {
     grow(superblocks);
-    size_t before = reserve_counts().provided_bytes; /* the program may have cleared a page itself */
+    size_t before = prefault_pool_counts().provided_bytes; /* the program may have cleared a page itself */
     clock_ns += 70 * MS;
     jobs_rouse(job_on_demand, now);
     run_until(now, now + 20 * MS);
-    return reserve_counts().provided_bytes - before;
+    return prefault_pool_counts().provided_bytes - before;
 }
 
-/* By more than a reserve holds. */
-static size_t provided_on_demand(uint64_t now)
+/* By more than a pool holds. */
+static size_t prefaulted_on_demand(uint64_t now)
 {
-    return provided_for(400, now);
+    return prefaulted_for(400, now);
 }
 
-/* What has grown by so much is kept more than a piece ready.  Returns when it did. */
+/* What has grown by so much is kept more than a piece prefaulted.  Returns when it did. */
 static uint64_t grown_large(uint64_t now)
 {
     bool changed = false;
-    span_purge(purge_force, 0, &changed); /* what was used is not provided for */
+    span_purge(purge_force, 0, &changed); /* what was used is not prefaulted */
     for (int i = 0; i < 6; i++, now += 100 * MS)
-        provided_on_demand(now);
+        prefaulted_on_demand(now);
     return now;
 }
 
-/* A program that grows slowly is kept no large reserve. */
+/* A program that grows slowly is kept no large pool. */
 static void who_takes_little_is_kept_little(uint64_t now)
 {
     unsigned before = taken_count;
     now = grown_large(now);
-    size_t large = reserve_counts().reserve_bytes;
-    EXPECT(large >= 3 * RESERVE_PIECE_MAX);
+    size_t large = prefault_pool_counts().reserve_bytes;
+    EXPECT(large >= 3 * PREFAULT_PIECE_MAX);
     enum { little = 8 };
-    for (; reserve_counts().reserve_bytes > RESERVE_PIECE_MAX + little * SLICE_BYTES; now += 100 * MS)
-        EXPECT_EQ(provided_for(little, now), 0);
-    EXPECT_EQ(reserve_counts().target_bytes, 2 * RESERVE_PIECE_MAX);
+    for (; prefault_pool_counts().reserve_bytes > PREFAULT_PIECE_MAX + little * SLICE_BYTES; now += 100 * MS)
+        EXPECT_EQ(prefaulted_for(little, now), 0);
+    EXPECT_EQ(prefault_pool_counts().target_bytes, 2 * PREFAULT_PIECE_MAX);
     shrink_to(before);
 }
 
@@ -289,15 +289,15 @@ static void the_system_is_not_asked_for_each_piece(uint64_t now)
     now = grown_large(now);
     headroom_is(SIZE_MAX);
     headroom_looks = busy_looks = 0;
-    EXPECT(provided_on_demand(now) >= 2 * RESERVE_PIECE_MAX);
+    EXPECT(prefaulted_on_demand(now) >= 2 * PREFAULT_PIECE_MAX);
     grow(100);
     jobs_rouse(job_on_demand, now + 20 * MS); /* by a clock of its own, less than a millisecond later */
     run_until(now + 20 * MS, now + 40 * MS);
     EXPECT_EQ(headroom_looks, 0); /* it was looked at before, and there is as much as could be */
     EXPECT_EQ(busy_looks, 1);
-    headroom_is(MEMORY_HEADROOM_MIN + 16 * 3 * RESERVE_PIECE_MAX); /* a part of it: three pieces */
+    headroom_is(MEMORY_HEADROOM_MIN + 16 * 3 * PREFAULT_PIECE_MAX); /* a part of it: three pieces */
     headroom_looks = 0;
-    EXPECT_EQ(provided_on_demand(now + 100 * MS), 4 * RESERVE_PIECE_MAX);
+    EXPECT_EQ(prefaulted_on_demand(now + 100 * MS), 4 * PREFAULT_PIECE_MAX);
     EXPECT_EQ(headroom_looks, 2);
     headroom = SIZE_MAX;
     shrink_to(before);
@@ -311,10 +311,10 @@ static void a_run_keeps_to_its_budget(uint64_t now)
     grow(400);
     clock_ns += 70 * MS;
     look_ns = 20 * MS; /* all of it */
-    size_t provided = reserve_counts().provided_bytes;
+    size_t prefaulted = prefault_pool_counts().provided_bytes;
     jobs_rouse(job_on_demand, now);
     EXPECT_EQ(jobs_run(now), now + 1 * MS);
-    EXPECT_EQ(reserve_counts().provided_bytes - provided, RESERVE_PIECE_MAX);
+    EXPECT_EQ(prefault_pool_counts().provided_bytes - prefaulted, PREFAULT_PIECE_MAX);
     look_ns = MS / 100;
     run_until(now + 1 * MS, now + 20 * MS);
     shrink_to(before);
@@ -344,50 +344,50 @@ static void move_to(unsigned cpu)
     atomic_store(&heap_demand, demand_none);
 }
 
-/* Who provides on the cpu of the thread that asked leaves it; not again and again; and nobody who may be elsewhere. */
+/* Who prefaults on the cpu of the thread that asked leaves it; not again and again; and nobody who may be elsewhere. */
 static void the_cpu_of_who_asks_is_left(uint64_t now)
 {
     unsigned before = taken_count;
     now = grown_large(now);
     leaves = 0;
-    EXPECT(provided_on_demand(now) > RESERVE_PIECE_MAX); /* in several pieces */
+    EXPECT(prefaulted_on_demand(now) > PREFAULT_PIECE_MAX); /* in several pieces */
     EXPECT_EQ(leaves, 1);
     move_to(0);
-    EXPECT(provided_on_demand(now + 100 * MS) > 0);
+    EXPECT(prefaulted_on_demand(now + 100 * MS) > 0);
     EXPECT_EQ(leaves, 2);
     move_to(OS_CPU_UNKNOWN);
-    EXPECT(provided_on_demand(now + 200 * MS) > 0);
+    EXPECT(prefaulted_on_demand(now + 200 * MS) > 0);
     EXPECT_EQ(leaves, 2);
     move_to(1);
     grow(400);
     clock_ns += 70 * MS;
     place.cpu = 0; /* the manager is elsewhere than who asked */
-    size_t provided = reserve_counts().provided_bytes;
+    size_t prefaulted = prefault_pool_counts().provided_bytes;
     jobs_rouse(job_on_demand, now + 300 * MS);
     run_until(now + 300 * MS, now + 320 * MS);
-    EXPECT(reserve_counts().provided_bytes > provided);
+    EXPECT(prefault_pool_counts().provided_bytes > prefaulted);
     EXPECT_EQ(leaves, 2);
     shrink_to(before);
 }
 
-/* Where no processor is to spare, and not just for a moment, nothing is made ready; unless the user insists. */
+/* Where no processor is to spare, and not just for a moment, nothing is prefaulted; unless the user insists. */
 static void who_has_no_processor_to_spare_is_left_alone(uint64_t now)
 {
     unsigned before = taken_count;
-    EXPECT(provided_on_demand(now) > 0);
+    EXPECT(prefaulted_on_demand(now) > 0);
     busy = true;
     clock_ns += 10000 * MS; /* one was to spare lately, so it is not looked for at once */
-    EXPECT(provided_on_demand(now + 100 * MS) > 0);
-    EXPECT_EQ(provided_on_demand(now + 200 * MS), 0);
-    EXPECT_EQ(provided_on_demand(now + 300 * MS), 0);
+    EXPECT(prefaulted_on_demand(now + 100 * MS) > 0);
+    EXPECT_EQ(prefaulted_on_demand(now + 200 * MS), 0);
+    EXPECT_EQ(prefaulted_on_demand(now + 300 * MS), 0);
     clock_ns += 1000 * MS;
-    EXPECT(provided_on_demand(now + 350 * MS) > 0); /* long ago does not count */
-    EXPECT_EQ(provided_on_demand(now + 400 * MS), 0);
+    EXPECT(prefaulted_on_demand(now + 350 * MS) > 0); /* long ago does not count */
+    EXPECT_EQ(prefaulted_on_demand(now + 400 * MS), 0);
     option_value[option_manager] = manager_on;
-    EXPECT(provided_on_demand(now + 450 * MS) > 0);
+    EXPECT(prefaulted_on_demand(now + 450 * MS) > 0);
     option_value[option_manager] = manager_off;
     busy = false;
-    EXPECT(provided_on_demand(now + 500 * MS) > 0);
+    EXPECT(prefaulted_on_demand(now + 500 * MS) > 0);
     shrink_to(before);
 }
 

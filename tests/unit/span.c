@@ -4,7 +4,7 @@
  * written. After every step no two spans overlap, the counters are what the table says, and a span that claims to be
  * zero is.
  */
-#include "heap/reserve.h"
+#include "heap/prefault_pool.h"
 #include "heap/span.h"
 
 #include <pthread.h>
@@ -164,7 +164,8 @@ static void extend_or_shrink(struct rng *rng, size_t *extended)
 
 static void purge_all(void)
 {
-    size_t expected = (dirty_slices << SLICE_SHIFT) + reserve_counts().reserve_bytes, before = span_counts().purged_bytes;
+    size_t expected = (dirty_slices << SLICE_SHIFT) + prefault_pool_counts().reserve_bytes;
+    size_t before = span_counts().purged_bytes;
     bool changed = false;
     EXPECT_EQ(span_purge(purge_force, 0, &changed), expected + start.dirty_bytes);
     EXPECT_EQ(span_counts().purged_bytes - before, expected + start.dirty_bytes);

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: MIT
  *
- * The reserve: pages made ready ahead of the program by touching them, and given back where they were not used.
+ * The prefault pool: pages touched ahead of the program, and purged where they were not used.
  *
  * A free run of slices, one page each. Two threads of the program take slices from its front, write to them, and
  * give some back. The manager takes the slice ahead of the front out under the span lock, touches its page without any lock,
- * and puts it back as ready. Now and then it gives pages of free spans back, after taking them out of the bins likewise.
- * Outside the lock it may stop for ever at any step.
+ * and puts it back as prefaulted. Now and then it purges pages of free spans, after taking them out of the bins
+ * likewise.  Outside the lock it may stop for ever at any step.
  *
- * Claims: no page the program has is touched, and whatever it wrote stays; memory said to be zero is; what counts as ready
- * are the free slices marked so, never more than the bound; the program finishes without the manager.
+ * Claims: no page the program has is touched, and whatever it wrote stays; memory said to be zero is; what counts as
+ * prefaulted are the free slices marked so, never more than the bound; the program finishes without the manager.
  *
  * Broken on purpose:
- *   TOUCH_IN_BIN    a slice can be taken while its page is made ready
- *   MARK_LATE       it is marked as ready after the lock was released
+ *   TOUCH_IN_BIN    a slice can be taken while its page is prefaulted
+ *   MARK_LATE       it is marked as prefaulted after the lock was released
  *   TAKE_KEEPS_MARK the program takes a slice and leaves the mark on it
  *   PURGE_IN_BIN    a free span's pages are purged while it can be taken
  *   DIRTY_LATE      a slice is free before it is known to hold something
  */
 #define SLICES 3
-#define BOUND  1 /* of the reserve, in slices */
+#define BOUND  1 /* of the pool, in slices */
 #define NONE   SLICES
 
 #define IN_FRESH   0 /* never used, the fresh end */
 #define IN_BIN     1
 #define IN_PROGRAM 2
-#define IN_MANAGER 3 /* taken out to make its page ready, or to purge it */
+#define IN_MANAGER 3 /* taken out to prefault its page, or to purge it */
 
 byte where[SLICES];
 bit warm[SLICES], dirty[SLICES];
 byte page[SLICES]; /* what it holds: 0, or who wrote it */
-byte front = 0, cursor = 0, ready = 0;
+byte front = 0, cursor = 0, prefaulted = 0;
 byte span_lock = 0;
 bit stopped = 0;
 byte finished = 0;
@@ -61,7 +61,7 @@ inline take(s)
             where[s] = IN_PROGRAM;
             front = s + 1;
             if
-            :: warm[s] -> ready--
+            :: warm[s] -> prefaulted--
             :: else
             fi
 #ifndef TAKE_KEEPS_MARK
@@ -119,14 +119,14 @@ inline note_returned(s)
 {
     d_step {
         if
-        :: warm[s] -> ready--; cursor = 0
+        :: warm[s] -> prefaulted--; cursor = 0
         :: else
         fi;
         warm[s] = 0; dirty[s] = 0
     }
 }
 
-inline provide()
+inline prefault()
 {
     lock(MANAGER);
     d_step {
@@ -136,7 +136,7 @@ inline provide()
         :: else
         fi;
         if
-        :: ready < BOUND && cursor < SLICES && is_free(cursor) && !warm[cursor] && !dirty[cursor] ->
+        :: prefaulted < BOUND && cursor < SLICES && is_free(cursor) && !warm[cursor] && !dirty[cursor] ->
             s = cursor; cursor++
 #ifndef TOUCH_IN_BIN
             ;
@@ -153,9 +153,9 @@ inline provide()
 #ifdef MARK_LATE
         where[s] = IN_BIN;
         unlock(MANAGER);
-        d_step { warm[s] = 1; ready++ }
+        d_step { warm[s] = 1; prefaulted++ }
 #else
-        d_step { warm[s] = 1; ready++; where[s] = IN_BIN };
+        d_step { warm[s] = 1; prefaulted++; where[s] = IN_BIN };
         unlock(MANAGER)
 #endif
     :: else
@@ -204,7 +204,7 @@ proctype manager(byte passes)
         :: passes > 0 ->
             passes--;
             if
-            :: provide()
+            :: prefault()
             :: purge_span()
             fi;
             s = 0
@@ -236,7 +236,7 @@ inline take_stock()
         i++
     :: else -> break
     od;
-    assert(n == ready && ready <= BOUND)
+    assert(n == prefaulted && prefaulted <= BOUND)
 }
 
 init {

@@ -3,7 +3,7 @@
  * Nobody comes upon a huge page that has still to be cleared: one is asked for where all of it is in the hands of who
  * touches it next, and what was purged is small again.
  */
-#include "heap/ready.h"
+#include "heap/prefault.h"
 
 #include "heap/huge.h"
 #include "heap/purge.h"
@@ -118,15 +118,15 @@ int main(void)
         SKIP("huge pages of %zu bytes are not asked for", os_huge_page_bytes());
     grow(1); /* the region is large enough */
     atomic_store(&manager_is_missing, false);
-    EXPECT_EQ(grow(1), 0); /* the manager has them ready, or they are small */
+    EXPECT_EQ(grow(1), 0); /* the manager has them prefaulted, or they are small */
     EXPECT_EQ(grow(7), 0);
-    reserve_rest(os_now_ns() + 3600000000000ull); /* it cannot at present */
+    prefault_pool_rest(os_now_ns() + 3600000000000ull); /* it cannot at present */
     EXPECT(grow(1) >= ALL_PAGES - 2);
     atomic_store(&memory_is_short, true);
     give_all_back();
     EXPECT_EQ(grow(1), 0);
     atomic_store(&memory_is_short, false);
-    reserve_rest(0);
+    prefault_pool_rest(0);
     give_all_back();
     expect_unasked();
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "heap/reserve.h"
+#include "heap/prefault_pool.h"
 
 #include "heap/arena.h"
 #include "os/os.h"
@@ -14,22 +14,22 @@ static _Atomic uint64_t rest_until_ns; /* 0: not resting */
 /* All in slices; under span_lock. */
 static struct {
     uint32_t front;  /* the next superblock is expected here; SLICE_NONE before there was any */
-    uint32_t cursor; /* where making ready goes on */
-    size_t target, ready;
-    size_t expected; /* to be taken in the time the reserve has to last, if it is known */
+    uint32_t cursor; /* where prefaulting goes on */
+    size_t target, prefaulted;
+    size_t expected; /* to be taken in the time the pool has to last, if it is known */
     size_t provided, wasted, hit, miss;
     struct os_place demanded_at;
-} reserve = {.front = SLICE_NONE, .target = TARGET_MIN, .expected = SIZE_MAX};
+} pool = {.front = SLICE_NONE, .target = TARGET_MIN, .expected = SIZE_MAX};
 
 static size_t bound(void)
 {
     size_t most = min_size(TARGET_MAX, span_count.in_use_bytes >> SLICE_SHIFT >> 3);
-    return max_size(TARGET_MIN, min_size(reserve.expected, most));
+    return max_size(TARGET_MIN, min_size(pool.expected, most));
 }
 
 static size_t wanted(void)
 {
-    return min_size(reserve.target, bound());
+    return min_size(pool.target, bound());
 }
 
 static bool is_resting(void)
@@ -41,78 +41,78 @@ static bool is_resting(void)
     return false;
 }
 
-void reserve_rest(uint64_t until_ns)
+void prefault_pool_rest(uint64_t until_ns)
 {
     atomic_store_explicit(&rest_until_ns, until_ns, memory_order_relaxed);
 }
 
-bool reserve_is_served(void)
+bool prefault_pool_is_served(void)
 {
     if (atomic_load_explicit(&memory_is_short, memory_order_relaxed))
         return true; /* with nothing */
     return !atomic_load_explicit(&manager_is_missing, memory_order_relaxed) && !is_resting();
 }
 
-void reserve_expect(size_t bytes)
+void prefault_pool_expect(size_t bytes)
 {
     lock_take(&span_lock);
-    reserve.expected = bytes >> SLICE_SHIFT;
+    pool.expected = bytes >> SLICE_SHIFT;
     lock_release(&span_lock);
 }
 
 static void enlarge(void)
 {
-    reserve.target = min_size(reserve.target * 2, bound());
+    pool.target = min_size(pool.target * 2, bound());
 }
 
-void reserve_follow(const struct arena *a, uint32_t first, size_t slices, size_t have)
+void prefault_pool_follow(const struct arena *a, uint32_t first, size_t slices, size_t have)
 {
     if (a != &arena[span_dense])
         return;
-    /* Small holes between used superblocks are filled on the way, and so are pieces of the reserve that the program had to
+    /* Small holes between used superblocks are filled on the way, and so are pieces of the pool that the program had to
      * pass: the front stays where the large run is. */
-    bool is_at_front = first == reserve.front, is_ready = slice_at(first)->content == content_ready;
-    if (!is_at_front && !is_ready && have < HUGE_PAGE_SLICES)
+    bool is_at_front = first == pool.front, is_prefaulted = slice_at(first)->content == content_prefaulted;
+    if (!is_at_front && !is_prefaulted && have < HUGE_PAGE_SLICES)
         return;
-    if (!is_at_front && !is_ready && first != reserve.cursor) /* not just past what is being made ready */
-        reserve.cursor = 0;
-    if (is_at_front || !is_ready)
-        reserve.front = first + (uint32_t)slices;
-    if (reserve.ready * 2 < wanted() && demand_is_none() && !is_resting()) {
-        reserve.demanded_at = os_current_place();
+    if (!is_at_front && !is_prefaulted && first != pool.cursor) /* not just past what is being prefaulted */
+        pool.cursor = 0;
+    if (is_at_front || !is_prefaulted)
+        pool.front = first + (uint32_t)slices;
+    if (pool.prefaulted * 2 < wanted() && demand_is_none() && !is_resting()) {
+        pool.demanded_at = os_current_place();
         demand_raise();
     }
 }
 
-void reserve_count_taken(uint32_t first, size_t slices)
+void prefault_pool_count_taken(uint32_t first, size_t slices)
 {
     ASSERT(lock_is_mine(&span_lock));
-    size_t ready = 0, cold = 0;
+    size_t prefaulted = 0, cold = 0;
     for (size_t i = 0; i < slices; i++) {
         struct slice *s = slice_at(first + (uint32_t)i);
-        ready += s->content == content_ready;
+        prefaulted += s->content == content_prefaulted;
         cold += s->content == content_zero;
         slice_taken(s);
     }
-    reserve.ready -= min_size(ready, reserve.ready); /* a child that forgot its spans has none */
+    pool.prefaulted -= min_size(prefaulted, pool.prefaulted); /* a child that forgot its spans has none */
     if (arena_of(first) == &arena[span_dense]) {
-        reserve.hit += ready;
-        reserve.miss += cold;
+        pool.hit += prefaulted;
+        pool.miss += cold;
     }
 }
 
-void reserve_count_wasted(size_t bytes)
+void prefault_pool_count_wasted(size_t bytes)
 {
     if (bytes == 0)
         return;
-    reserve.ready -= min_size(bytes >> SLICE_SHIFT, reserve.ready);
-    reserve.wasted += bytes >> SLICE_SHIFT;
-    reserve.cursor = 0;
+    pool.prefaulted -= min_size(bytes >> SLICE_SHIFT, pool.prefaulted);
+    pool.wasted += bytes >> SLICE_SHIFT;
+    pool.cursor = 0;
 }
 
-void reserve_shrink(void)
+void prefault_pool_shrink(void)
 {
-    reserve.target = max_size(TARGET_MIN, reserve.target / 2);
+    pool.target = max_size(TARGET_MIN, pool.target / 2);
 }
 
 /* End of the free run that begins at `first`, of spans and then perhaps the fresh end; `first` itself if there is
@@ -135,19 +135,19 @@ static uint32_t free_run_end(uint32_t first)
 static uint32_t front_end(void)
 {
     struct arena *a = &arena[span_dense];
-    uint32_t end = free_run_end(reserve.front);
-    if (end != a->fresh_end || end - reserve.front >= reserve.target)
+    uint32_t end = free_run_end(pool.front);
+    if (end != a->fresh_end || end - pool.front >= pool.target)
         return end;
     arena_open(a, a->fresh_end - a->fresh_first + 1);
-    return free_run_end(reserve.front);
+    return free_run_end(pool.front);
 }
 
 /* Overtakes a program that has caught up: the page it is about to touch is left to it. */
 static void overtake(bool huge)
 {
-    bool is_first = reserve.cursor == 0;
+    bool is_first = pool.cursor == 0;
     uint32_t step = huge ? HUGE_PAGE_SLICES : 1;
-    reserve.cursor = (uint32_t)align_up(reserve.front + 1ul, step);
+    pool.cursor = (uint32_t)align_up(pool.front + 1ul, step);
     if (!is_first)
         enlarge();
 }
@@ -170,14 +170,14 @@ static uint32_t cold_piece(uint32_t *at, uint32_t end, bool huge)
 
 static uint32_t piece_ahead(bool huge)
 {
-    if (reserve.front == SLICE_NONE)
+    if (pool.front == SLICE_NONE)
         return 0;
     uint32_t end = front_end();
-    if (end == reserve.front)
+    if (end == pool.front)
         return 0;
-    if (reserve.cursor <= reserve.front)
+    if (pool.cursor <= pool.front)
         overtake(huge);
-    return cold_piece(&reserve.cursor, end, huge);
+    return cold_piece(&pool.cursor, end, huge);
 }
 
 /* Where the program goes on when the run at the front is used up: the other arena may have opened what follows it. */
@@ -185,7 +185,7 @@ static uint32_t piece_of_next_run(bool huge, uint32_t *first)
 {
     const struct arena *a = &arena[span_dense];
     *first = a->fresh_first;
-    bool is_ahead = reserve.front != SLICE_NONE && reserve.front != a->fresh_first;
+    bool is_ahead = pool.front != SLICE_NONE && pool.front != a->fresh_first;
     return is_ahead ? cold_piece(first, a->fresh_end, huge) : 0;
 }
 
@@ -202,31 +202,31 @@ static void take_out(uint32_t run, uint32_t first, uint32_t slices)
     arena_cut(run, first, slices);
 }
 
-bool reserve_next(bool huge, struct reserve_piece *piece)
+bool prefault_pool_next(bool huge, struct prefault_piece *piece)
 {
     uint32_t slices = 0, first = SLICE_NONE;
     lock_take(&span_lock);
-    huge &= reserve.front >= region_huge_from();
-    if (reserve.ready < wanted()) {
+    huge &= pool.front >= region_huge_from();
+    if (pool.prefaulted < wanted()) {
         slices = piece_ahead(huge);
-        first = reserve.cursor;
+        first = pool.cursor;
         if (slices == 0)
             slices = piece_of_next_run(huge, &first);
     }
-    if (reserve.ready + slices > bound())
+    if (pool.prefaulted + slices > bound())
         slices = 0;
     if (slices > 0) {
-        take_out(reserve.front, first, slices);
-        *piece = (struct reserve_piece){slice_address(first), (size_t)slices << SLICE_SHIFT, huge, reserve.demanded_at};
-        if (first == reserve.cursor)
-            reserve.cursor += slices;
+        take_out(pool.front, first, slices);
+        *piece = (struct prefault_piece){slice_address(first), (size_t)slices << SLICE_SHIFT, huge, pool.demanded_at};
+        if (first == pool.cursor)
+            pool.cursor += slices;
         atomic_fetch_add(&spans_away, 1);
     }
     lock_release(&span_lock);
     return slices > 0;
 }
 
-bool reserve_take_rest(uint32_t first, size_t slices, uint32_t page, struct reserve_piece *rest)
+bool prefault_pool_take_rest(uint32_t first, size_t slices, uint32_t page, struct prefault_piece *rest)
 {
     uint32_t own_end = first + (uint32_t)slices, end = page + HUGE_PAGE_SLICES;
     ASSERT(page % HUGE_PAGE_SLICES == 0 && page >= first && page < own_end);
@@ -235,47 +235,48 @@ bool reserve_take_rest(uint32_t first, size_t slices, uint32_t page, struct rese
                    is_cold(page, HUGE_PAGE_SLICES);
     if (is_free) {
         take_out(own_end, own_end, end - own_end);
-        *rest = (struct reserve_piece){slice_address(own_end), (size_t)(end - own_end) << SLICE_SHIFT, .is_huge = true};
+        size_t bytes = (size_t)(end - own_end) << SLICE_SHIFT;
+        *rest = (struct prefault_piece){slice_address(own_end), bytes, .is_huge = true};
         atomic_fetch_add(&spans_away, 1);
     }
     lock_release(&span_lock);
     return is_free;
 }
 
-void reserve_hand_over(const struct reserve_piece *piece, bool is_ready)
+void prefault_pool_hand_over(const struct prefault_piece *piece, bool is_prefaulted)
 {
     uint32_t first = slice_of(piece->address);
     size_t slices = piece->bytes >> SLICE_SHIFT;
     lock_take(&span_lock);
-    if (is_ready) {
+    if (is_prefaulted) {
         for (size_t i = 0; i < slices; i++)
-            slice_made_ready(slice_at(first + (uint32_t)i));
-        reserve.ready += slices;
-        reserve.provided += slices;
+            slice_prefaulted(slice_at(first + (uint32_t)i));
+        pool.prefaulted += slices;
+        pool.provided += slices;
     }
     arena_insert_merged(first, slices);
     atomic_fetch_sub(&spans_away, 1);
     lock_release(&span_lock);
 }
 
-struct reserve_counts reserve_counts(void)
+struct prefault_pool_counts prefault_pool_counts(void)
 {
-    return (struct reserve_counts){
-        .reserve_bytes = reserve.ready << SLICE_SHIFT,
+    return (struct prefault_pool_counts){
+        .reserve_bytes = pool.prefaulted << SLICE_SHIFT,
         .target_bytes = wanted() << SLICE_SHIFT,
-        .provided_bytes = reserve.provided << SLICE_SHIFT,
-        .wasted_bytes = reserve.wasted << SLICE_SHIFT,
-        .hit_bytes = reserve.hit << SLICE_SHIFT,
-        .miss_bytes = reserve.miss << SLICE_SHIFT,
+        .provided_bytes = pool.provided << SLICE_SHIFT,
+        .wasted_bytes = pool.wasted << SLICE_SHIFT,
+        .hit_bytes = pool.hit << SLICE_SHIFT,
+        .miss_bytes = pool.miss << SLICE_SHIFT,
     };
 }
 
-void reserve_forget(void)
+void prefault_pool_forget(void)
 {
-    reserve.front = SLICE_NONE;
-    reserve.cursor = 0;
-    reserve.ready = 0;
-    reserve.target = TARGET_MIN;
-    reserve.expected = SIZE_MAX;
-    reserve_rest(0);
+    pool.front = SLICE_NONE;
+    pool.cursor = 0;
+    pool.prefaulted = 0;
+    pool.target = TARGET_MIN;
+    pool.expected = SIZE_MAX;
+    prefault_pool_rest(0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "heap/ready.h"
+#include "heap/prefault.h"
 
 #include "heap/arena.h"
 #include "heap/huge.h"
@@ -37,21 +37,22 @@ static void bring_small(char *start, size_t bytes)
     huge_price_note_small(own_time_us() - start_us, bytes);
 }
 
-void ready_piece(const struct reserve_piece *piece)
+void prefault_piece(const struct prefault_piece *piece)
 {
     if (!piece->is_huge || !bring_huge(piece->address))
         bring_small(piece->address, piece->bytes);
-    reserve_hand_over(piece, true);
+    prefault_pool_hand_over(piece, true);
 }
 
-void ready_own(uint32_t first, size_t slices)
+void prefault_own(uint32_t first, size_t slices)
 {
-    struct reserve_piece rest;
+    struct prefault_piece rest;
     uint32_t page = (uint32_t)align_up(first, HUGE_PAGE_SLICES);
-    if (likely(reserve_is_served()) || first < region_huge_from())
+    if (likely(prefault_pool_is_served()) || first < region_huge_from())
         return;
     if (unlikely(!huge_price_is_known()) && slice_at(first)->content != content_used)
         bring_small(slice_address(first), SLICE_BYTES);
-    else if (page < first + slices && huge_price_is_fair(os_now_ns()) && reserve_take_rest(first, slices, page, &rest))
-        reserve_hand_over(&rest, bring_huge(slice_address(page)));
+    else if (page < first + slices && huge_price_is_fair(os_now_ns()) &&
+             prefault_pool_take_rest(first, slices, page, &rest))
+        prefault_pool_hand_over(&rest, bring_huge(slice_address(page)));
 }
