@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: a client is one thread's use of one function, seen from both sides: the caller's (client.c) and that of the second
+ * Why: a client is one thread's use of one function, seen from both sides: the caller's (caller.h) and that of the second
  * thread (worker.c).  Between them are two rings, each with one producer and one consumer, and nothing else:
  *
  *   history   caller -> worker   {call's number, key}: what the arguments were.  Published every `handover` calls.  When

@@ -22,51 +22,35 @@ static inline bool is_off(unsigned function)
     return !__atomic_load_n(&ready, __ATOMIC_RELAXED) || __atomic_load_n(&functions[function].x_off, __ATOMIC_RELAXED);
 }
 
+/* A function that returns its result.  `parameters` and `arguments` with their parentheses; `keep` makes the key of the
+ * arguments, `kept` the arguments of a key's words. */
+#define WRAP(name, type, parameters, arguments, keep, kept)                                                            \
+    static __attribute__((noinline)) type ask_##name parameters                                                        \
+    {                                                                                                                  \
+        struct predict_call call;                                                                                      \
+        keep;                                                                                                          \
+        if (predict_ask(&functions[FUNCTION_##name], &call))                                                           \
+            return type##_of_bits(call.result[0]);                                                                     \
+        type result = next_##name arguments;                                                                           \
+        call.result[0] = bits_of_##type(result);                                                                       \
+        predict_done(&functions[FUNCTION_##name], &call);                                                              \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    static bool compute_##name(void *unused, const uint64_t *word, uint64_t *result)                                   \
+    {                                                                                                                  \
+        (void)unused;                                                                                                  \
+        *result = bits_of_##type(next_##name kept);                                                                    \
+        return true;                                                                                                   \
+    }                                                                                                                  \
+    EXPORT type name parameters                                                                                        \
+    {                                                                                                                  \
+        return LIKELY(is_off(FUNCTION_##name)) ? next_##name arguments : ask_##name arguments;                         \
+    }
 #define UNARY(name, type)                                                                                              \
-    static __attribute__((noinline)) type ask_##name(type x)                                                           \
-    {                                                                                                                  \
-        struct predict_call call;                                                                                      \
-        call.key[0] = bits_of_##type(x);                                                                               \
-        if (predict_ask(&functions[FUNCTION_##name], &call))                                                           \
-            return type##_of_bits(call.result[0]);                                                                     \
-        type result = next_##name(x);                                                                                  \
-        call.result[0] = bits_of_##type(result);                                                                       \
-        predict_done(&functions[FUNCTION_##name], &call);                                                              \
-        return result;                                                                                                 \
-    }                                                                                                                  \
-    static bool compute_##name(void *unused, const uint64_t *arguments, uint64_t *result)                              \
-    {                                                                                                                  \
-        (void)unused;                                                                                                  \
-        *result = bits_of_##type(next_##name(type##_of_bits(*arguments)));                                             \
-        return true;                                                                                                   \
-    }                                                                                                                  \
-    EXPORT type name(type x)                                                                                           \
-    {                                                                                                                  \
-        return LIKELY(is_off(FUNCTION_##name)) ? next_##name(x) : ask_##name(x);                                       \
-    }
+    WRAP(name, type, (type x), (x), call.key[0] = bits_of_##type(x), (type##_of_bits(word[0])))
 #define BINARY(name, type)                                                                                             \
-    static __attribute__((noinline)) type ask_##name(type x, type y)                                                   \
-    {                                                                                                                  \
-        struct predict_call call;                                                                                      \
-        call.key[0] = bits_of_##type(x);                                                                               \
-        call.key[1] = bits_of_##type(y);                                                                               \
-        if (predict_ask(&functions[FUNCTION_##name], &call))                                                           \
-            return type##_of_bits(call.result[0]);                                                                     \
-        type result = next_##name(x, y);                                                                               \
-        call.result[0] = bits_of_##type(result);                                                                       \
-        predict_done(&functions[FUNCTION_##name], &call);                                                              \
-        return result;                                                                                                 \
-    }                                                                                                                  \
-    static bool compute_##name(void *unused, const uint64_t *arguments, uint64_t *result)                              \
-    {                                                                                                                  \
-        (void)unused;                                                                                                  \
-        *result = bits_of_##type(next_##name(type##_of_bits(arguments[0]), type##_of_bits(arguments[1])));             \
-        return true;                                                                                                   \
-    }                                                                                                                  \
-    EXPORT type name(type x, type y)                                                                                   \
-    {                                                                                                                  \
-        return LIKELY(is_off(FUNCTION_##name)) ? next_##name(x, y) : ask_##name(x, y);                                 \
-    }
+    WRAP(name, type, (type x, type y), (x, y), (call.key[0] = bits_of_##type(x), call.key[1] = bits_of_##type(y)),     \
+         (type##_of_bits(word[0]), type##_of_bits(word[1])))
 #define PAIR(name, type)                                                                                               \
     static __attribute__((noinline)) void ask_##name(type x, type *sine, type *cosine)                                 \
     {                                                                                                                  \
@@ -99,6 +83,7 @@ static inline bool is_off(unsigned function)
             ask_##name(x, sine, cosine);                                                                               \
     }
 #include "functions.def"
+#undef WRAP
 #undef UNARY
 #undef BINARY
 #undef PAIR
