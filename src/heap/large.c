@@ -9,13 +9,13 @@
 #include "heap/span_cache.h"
 #include "os/os.h"
 
-/* The block is a span, or else a mapping: which may lie anywhere the system likes, in a hole of the region too. */
+/* Else the block is a mapping, which the system may put anywhere, even into a gap of the region. */
 static bool is_span(const void *p)
 {
     return region_contains(p) && slice_at(slice_of(p))->kind == slice_large;
 }
 
-/* The rest of the last huge page is its neighbour's to come: cleared in one go, for both. */
+/* To the end of the last huge page: the block that comes to lie there has it cleared already. */
 static void ask_for_huge_pages(uint32_t first, size_t slices)
 {
     char *start = slice_address(first),
@@ -25,7 +25,7 @@ static void ask_for_huge_pages(uint32_t first, size_t slices)
 
 static void *span_block_take(size_t size, size_t alignment, bool squeezes, bool *zero)
 {
-    size_t slices = max_size(1, slices_for(size)); /* no bytes, aligned: still an address of its own */
+    size_t slices = max_size(1, slices_for(size)); /* zero bytes still have an address of their own */
     size_t align_slices = max_size(1, alignment >> SLICE_SHIFT);
     uint32_t first;
     if (squeezes ? !span_squeeze(slices, align_slices, &first) : !span_take(span_large, slices, align_slices, &first))
@@ -135,7 +135,7 @@ static bool free_once(struct slice *s)
     return __atomic_compare_exchange_n(&s->kind, &seen, slice_kept, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* One that was zero is looked at first. */
+/* A block that was zero when taken is not kept: large_span_give is to look how full it was. */
 bool large_span_keep(void *p)
 {
     uint32_t first = slice_of(p);
@@ -170,7 +170,7 @@ static void *span_block_resize(void *p, size_t size, bool squeezes)
     struct slice *s = slice_at(first);
     size_t have = s->slices, wanted = slices_for(size);
     if (wanted > have && size >= MAPPING_BYTES_MIN && !squeezes)
-        return NULL; /* later growth is not to copy even more */
+        return NULL; /* it moves to a mapping now: a later growth would copy even more */
     if (wanted > have) {
         uint32_t end = first + (uint32_t)have;
         if (squeezes ? !span_extend_squeezed(end, wanted - have) : !span_extend(end, wanted - have))
@@ -178,7 +178,8 @@ static void *span_block_resize(void *p, size_t size, bool squeezes)
         if (!span_is_zero(end, wanted - have))
             s->was_zero = false;
     } else if (wanted < have) {
-        s->slices = (uint32_t)wanted; /* first: the child of a fork in between loses the rest, but has it once */
+        /* Before the rest is given: a child of a fork in between loses it, but has nothing twice. */
+        s->slices = (uint32_t)wanted;
         span_give(first + (uint32_t)wanted, have - wanted);
     }
     s->slices = (uint32_t)wanted;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Blocks above the largest size class.  Up to MAPPING_BYTES_MIN they are spans of the region; from there on mappings
- * of their own, which realloc grows by moving page tables instead of bytes.  But a program that takes such blocks and
- * frees them, in whatever sizes, has their pages again if they are spans, and pays for each page if they are mapped each
- * time: so up to SPAN_BYTES_MAX they are spans as well where what is freed may be kept (ample.h), until they grow.
+ * Blocks above the largest size class.  Up to MAPPING_BYTES_MIN they are spans of the region; from there on they are
+ * mappings of their own, which realloc grows by moving page tables instead of bytes.  But a program that takes and
+ * frees such blocks gets their pages again if they are spans, and pays for every page if they are mapped each time.  So
+ * up to SPAN_BYTES_MAX they are spans, too, where freed memory may be kept (ample.h), until they grow.
  *
  * A few freed mappings are kept for reuse, at most MAPPING_CACHE_BYTES of them; more, up to MAPPING_DEFERRED_BYTES,
  * wait for a manager to unmap them, if there is one.  All functions may be called from any thread, with no lock held.
@@ -21,19 +21,20 @@
 /* A block of at least `size` bytes at a multiple of `alignment` (a power of two); NULL without memory.  *zero tells
  * whether it reads as zeros. */
 void *large_take(size_t size, size_t alignment, bool *zero);
-/* The same where that found none and memory would be refused: a span or a mapping, whichever can be had. */
+/* The same before memory is refused: a span or a mapping, whichever can be had. */
 void *large_squeeze(size_t size, size_t alignment, bool *zero);
 
-/* One of at least MAPPING_BYTES_MIN that is to take the place of a smaller one, and may grow again: a mapping. */
+/* A mapping of at least MAPPING_BYTES_MIN, for a block that grew to its size and may grow again. */
 void *large_take_grown(size_t size);
 
-/* The short ways, which take no lock: a signal handler may go them wherever it came in; a child only after recovery.
- * A block in the place of one of the same length freed lately, of any content, or NULL; and whether the block at `p`, the
- * first byte of a slice_large when looked up, is freed so. */
+/* The short ways take no lock: a signal handler may use them wherever it came in, a child after recovery.  The first
+ * returns a kept block of that length, which may hold anything, or NULL.  The second frees `p`, the first byte of a
+ * slice_large when it was looked up, by keeping it; false if it cannot. */
 void *large_take_kept(size_t size, size_t alignment);
 bool large_span_keep(void *p);
 
-/* Whether so much may lie in a row in the region, or come to: it is not opened for what has mappings of its own. */
+/* True if so many bytes may come to lie in a row in the region, which is not opened for what has mappings of its
+ * own. */
 bool large_may_lie_free(size_t size);
 
 /* Usable bytes of a block, or 0 if `p` is not the start of one: `p` lies outside all spans and superblocks.  A
@@ -51,20 +52,20 @@ bool large_span_give(void *p);
 /* Frees a block of either kind later, from a signal handler that interrupted a slow path: at the next large_take or
  * purge. */
 void large_give_later(void *p);
-/* Does what was left for later.  Holding no lock. */
+/* Frees what large_give_later left.  No lock held. */
 void large_give_deferred(void);
 
 /* Resizes without copying: in place, or for mappings wherever the system puts it.  NULL if that cannot be done (the
  * block is as it was). */
 void *large_resize(void *p, size_t size);
-/* The same where there was no memory for a copy. */
+/* The same before memory is refused. */
 void *large_resize_squeezed(void *p, size_t size);
 
-/* Unmaps what waits for it; bytes.  In a pass, which yields now and then. */
+/* Unmaps the deferred mappings; returns their bytes.  In a pass, which yields now and then. */
 size_t mapping_unmap_deferred(void);
 
-/* Returns cached mappings to the system, bytes given back: all, or those cached since before the last call (*changed,
- * unless NULL, is set if there are others).  In a pass. */
+/* Unmaps cached mappings, returns their bytes: all, or those cached since before the last call (*changed, unless NULL,
+ * is set if there are others).  In a pass. */
 size_t mapping_purge(bool all, bool *changed);
 /* All but so many bytes of them. */
 size_t mapping_trim(size_t keep);

@@ -112,7 +112,7 @@ bool mapping_give(void *p)
     return true;
 }
 
-/* The lock stays held over the move: else another thread could be given the old address before the table knows. */
+/* The lock is held over the move: otherwise another thread could get the old address before the table knows. */
 static void *resize_locked(void *p, size_t wanted)
 {
     bool may_move = mapping_table_reserve(); /* a move leaves a tombstone behind and takes a new entry */

@@ -35,8 +35,7 @@ struct batch {
 
 /* ---- which ---- */
 
-/* For one pass over everything, under the purge lock: what of the superblocks' free blocks may go, and what of the free spans
- * is to stay. */
+/* In a pass of malloc_trim: how many bytes of free blocks it may still look for. */
 static size_t superblocks_most = SIZE_MAX;
 
 /* What the lists look like, in 15 bits. */
@@ -52,8 +51,8 @@ static void note_look(struct superblock *s, uint16_t look, bool is_purged)
     s->seen = (uint16_t)(look | (is_purged ? SEEN_PURGED : 0));
 }
 
-/* A program that calls malloc_trim again and again pays for what has changed: a wholly free page takes as many bytes in free
- * blocks, and what looks as it did when it was purged has none. */
+/* For malloc_trim: a wholly free unit takes as many bytes of free blocks, and a superblock whose lists look as they did
+ * when it was purged has none.  So a program that calls it again and again pays for what has changed. */
 static bool may_have_free_pages(const struct superblock *s, unsigned free_blocks)
 {
     size_t bytes = (size_t)free_blocks * s->block_bytes;
@@ -66,7 +65,7 @@ static bool may_have_free_pages(const struct superblock *s, unsigned free_blocks
     return true;
 }
 
-/* Worth taking offline now?  Reads a descriptor that may be changing; the answer only costs time if it is wrong. */
+/* True if it is worth taking offline now.  The descriptor may be changing: a wrong answer only costs time. */
 static bool is_wanted(struct superblock *s, enum purge_what what, bool *changed)
 {
     unsigned free_blocks = superblock_free_blocks(s);
@@ -91,8 +90,8 @@ static bool is_wanted(struct superblock *s, enum purge_what what, bool *changed)
 
 /* ---- holes ---- */
 
-/* In superblocks with holes, as the last pass found it and those marked since.  Address space that is not used
- * is descriptors to look at: at most three quarters of what is in use. */
+/* Bytes of holes: those the last pass found, and those made since.  Malloc leaves them unused, and unused address space
+ * costs descriptors to look at: so at most three quarters of what is in use. */
 static size_t holes_bytes;
 
 static size_t uncarved_bytes(const struct superblock *s)
@@ -100,7 +99,7 @@ static size_t uncarved_bytes(const struct superblock *s)
     return (size_t)units_count(s->uncarved) * superblock_unit_bytes(s);
 }
 
-/* Detached, and a part of it is being purged. */
+/* `s` is detached, and a part of it is being purged: its uncarved units are holes if that broke a huge page. */
 static void note_holes(struct superblock *s)
 {
     if (s->has_holes || !huge_was_split(superblock_first_slice(s)) ||
@@ -112,7 +111,7 @@ static void note_holes(struct superblock *s)
 
 /* ---- offline, and back ---- */
 
-/* Without a fence only the heap the caller runs on can be purged: what others have stays as it is. */
+/* False if `s` is no longer h's; or, without a fence, if the caller does not run on `h`. */
 static bool take_offline(const struct batch *b, struct heap *h, struct superblock *s)
 {
     bool taken = false;
@@ -126,7 +125,7 @@ static bool take_offline(const struct batch *b, struct heap *h, struct superbloc
     return taken;
 }
 
-/* Of units that were just uncarved: the runs of set bits, as ranges to purge. */
+/* Adds units that were just uncarved to what is purged, one range for each run. */
 static void add_holes(struct batch *b, struct superblock *s, unit_set units)
 {
     size_t unit = superblock_unit_bytes(s);
@@ -140,7 +139,7 @@ static void add_holes(struct batch *b, struct superblock *s, unit_set units)
     note_holes(s);
 }
 
-/* What an idle heap has mostly free is for others to fill. */
+/* Relists it, in the global heap if its own heap is idle and it is mostly free: so that others fill it. */
 static void put_online(const struct offline *o)
 {
     struct heap *h = o->heap;
@@ -170,7 +169,7 @@ static const char *purge_superblock(struct batch *b, struct offline *o)
     return damage;
 }
 
-/* Refused the fence: nothing has happened. */
+/* The fence was refused, and nothing has been touched. */
 static void undo(struct batch *b)
 {
     for (struct offline *o = b->offline, *end = o + b->count; o < end; o++)
@@ -188,7 +187,7 @@ static void finish(struct batch *b)
         undo(b);
         return;
     }
-    /* From here on they are detached. */
+    /* From here on the superblocks are detached. */
     for (struct offline *o = b->offline; o < end; o++) {
         ASSERT(superblock_is_detached(o->superblock));
         const char *damage = purge_superblock(b, o);
@@ -228,7 +227,7 @@ static void add(struct batch *b, struct heap *h, struct superblock *s)
         b->offline[b->count++] = (struct offline){s, h, 0};
 }
 
-/* The next superblock from *slice on, which goes past it; NULL if there is none, or the pass is to end. */
+/* The next superblock from *slice on, which moves past it; NULL at the end, or if the pass is to stop. */
 static struct superblock *next_superblock(uint32_t *slice, enum purge_what what)
 {
     while ((*slice = region_slice_from(*slice)) != SLICE_END && pass_goes_on(what)) {
@@ -239,7 +238,7 @@ static struct superblock *next_superblock(uint32_t *slice, enum purge_what what)
     return NULL;
 }
 
-/* Apart from the batches, so that nothing is offline while a lock is waited for and pages go back. */
+/* Apart from the batches, so that no superblock is offline while this waits for a lock and for the system. */
 static size_t purge_stale(enum purge_what what, bool *changed)
 {
     size_t bytes = 0;
@@ -274,7 +273,7 @@ static size_t purge_superblocks(enum purge_what what, bool *changed)
     return b.pages.bytes + stale_bytes;
 }
 
-/* A quick look: whether it may be empty, or lend a slice.  A block that is on no list may be anywhere. */
+/* True if `s` may be empty or have a slice to lend, as far as counting tells. */
 static bool may_yield(const struct superblock *s)
 {
     size_t free_blocks = superblock_free_blocks(s), live = s->carved - min_size(s->carved, free_blocks);
@@ -326,7 +325,8 @@ size_t heap_purge(enum purge_what what, bool *changed)
     return bytes;
 }
 
-/* In superblocks that are in use; what the others take, which are about to become spans, is added to *spans. */
+/* Bytes of free blocks in superblocks that are in use.  Adds to *spans the bytes of superblocks without live blocks,
+ * which are about to become spans. */
 static size_t free_in_superblocks(size_t *spans)
 {
     size_t bytes = 0;
@@ -341,7 +341,7 @@ static size_t free_in_superblocks(size_t *spans)
     return bytes;
 }
 
-/* What is kept is free spans, which serve any size; only where they are less, mappings and superblocks' free blocks too. */
+/* `pad` is kept as free spans, which serve any size; only if they are less, as mappings and free blocks too. */
 size_t heap_trim(size_t pad)
 {
     bool ignored = false;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Refill: malloc found its active superblock empty.  What is nearest comes first: frees that arrived meanwhile, blocks
- * other heaps' threads gave back, uncarved pages of the same superblock, another superblock of the heap (fullest
- * first), the global heap, a heap nobody runs on, what is pending on such heaps, fresh memory, the holes purging left.
+ * Refill: malloc found its active superblock without a free block.  What is nearest comes first: blocks of the same
+ * superblock that were freed meanwhile, its uncarved units, another superblock of the heap (fullest first), the global
+ * heap, a heap at rest, what is pending on heaps at rest, fresh memory, holes.
  *
- * Every step is either a section on the caller's heap or work on something detached.  When a section says the thread
- * has been moved, what is in hand is pushed onto the heap's pending stack and the caller starts over where it runs now.
+ * Every step is either a section on the caller's heap or work on something detached.  If a section finds that the
+ * thread was moved, the superblock in hand goes onto the heap's pending stack and the caller starts over where it runs
+ * now.
  */
 #include "heap/demand.h"
 #include "heap/heap.h"
@@ -20,16 +21,17 @@ static enum refill refill_failed(enum rcs_result result)
     return result == rcs_aborted ? refill_aborted : refill_moved;
 }
 
-/* Other heaps' threads free into `s` while this one's allocate from it: they would fight over its descriptor, for a
- * few blocks a refill.  Let what comes back collect there, and allocate elsewhere meanwhile.  (Of larger blocks that
- * would take too much memory.) */
+/* If threads of other heaps free into `s` while this one allocates from it, they contend for its descriptor over a few
+ * blocks a refill.  It is better to allocate elsewhere until more have come back.  (With larger blocks that would take
+ * too much memory.) */
 static bool remote_is_trickle(const struct superblock *s)
 {
     unsigned back = freelist_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed));
     return back != 0 && back < s->blocks / 4 && s->block_bytes <= 1024;
 }
 
-/* Gives `s`, of heap `h`, a free block; refill_exhausted if it has none.  `eager`: it follows one that was used up. */
+/* Gives `s`, of heap `h`, a list if it has none: its remote frees, else newly carved blocks.  refill_exhausted if it
+ * has neither.  `eager`: the superblock before it was used up, so carve much. */
 static enum refill restock(struct heap *h, struct superblock *s, bool eager)
 {
     if (superblock_freelist(s) != 0)
@@ -46,7 +48,7 @@ static enum refill restock(struct heap *h, struct superblock *s, bool eager)
         return refill_exhausted;
     } else {
         struct carving carving = superblock_carve(s, eager ? carve_many : carve_some);
-        /* Counted before it is published: from the commit on, other threads may ask what a block of it is. */
+        /* Count before publishing: from the commit on, other threads may ask about these blocks. */
         superblock_count_carving(s, carving);
         result = heap_commit(h, s, &s->freelist, 0, &s->freelist, carving.list);
         if (result != rcs_done)
@@ -57,8 +59,8 @@ static enum refill restock(struct heap *h, struct superblock *s, bool eager)
     return refill_failed(result);
 }
 
-/* Carving the active superblock further would touch fresh pages: one of the heap's others, if a quarter of it is free,
- * comes first.  (Less, and malloc would soon be here again.) */
+/* To carve the active superblock further would touch fresh pages.  Another one of the heap is better if a quarter of it
+ * is free; with less, malloc would soon be here again. */
 static struct superblock *instead_of_carving(struct heap *h, unsigned c)
 {
     const struct superblock *active = h->active[c];
@@ -68,6 +70,7 @@ static struct superblock *instead_of_carving(struct heap *h, unsigned c)
     return s != NULL && superblock_free_blocks(s) >= s->blocks / 4u ? s : NULL;
 }
 
+/* From here on no free of one of its blocks calls the slow path. */
 static enum rcs_result disarm(struct heap *h, struct superblock *s)
 {
     enum rcs_result result;
@@ -83,8 +86,9 @@ static unsigned superblocks_of(const struct heap *h, unsigned c)
     return h->class[c].listed + (!heap_is_global(h) && h->active[c] != &empty_superblock);
 }
 
-/* Where huge pages are, one touch brings 2 MiB: only what the program is seen to fill lies there.  A heap's first superblock
- * of a class may be all it ever has; of larger blocks, some may never be touched until it has used up several. */
+/* In the dense arena one touch may bring 2 MiB, so only what the program is seen to fill belongs there.  A heap may
+ * never have more than its first superblock of a class; of larger blocks it counts as filling only from the fifth
+ * on. */
 static bool is_dense(const struct heap *h, unsigned c)
 {
     const unsigned used_up = 4;
@@ -92,15 +96,15 @@ static bool is_dense(const struct heap *h, unsigned c)
            superblocks_of(h, c) > (size_class[c].bytes <= DENSE_BYTES_MAX ? 0 : used_up);
 }
 
-/* How long a fresh superblock is: a sixteenth of what the class says if it is the heap's first, the second a quarter, so
- * that neither many heaps of few blocks take much address space nor large ones many superblocks. */
+/* Slices of a fresh superblock: a heap's first has a sixteenth of the class's length and its second a quarter.  So
+ * heaps of few blocks take little address space, and large heaps few superblocks. */
 static unsigned length_for(const struct heap *h, unsigned c)
 {
     const unsigned full = size_class[c].slices, had = superblocks_of(h, c);
     return had == 0 ? (full + 15) / 16 : had == 1 ? (full + 3) / 4 : full;
 }
 
-/* The slices it takes to hold as many blocks as fit into so many. */
+/* `slices`, without those that no block would use. */
 static unsigned slices_used(unsigned c, size_t slices)
 {
     const struct size_class *row = &size_class[c];
@@ -120,8 +124,8 @@ static struct superblock *fresh(const struct heap *h, unsigned c)
     return span_take(use_for(h, c), slices, 1, &first) ? superblock_format(first, c, slices) : NULL;
 }
 
-/* Where there is no span of that length: at most an eighth of the class's, so that others have something, too; else just
- * what one block takes. */
+/* Where no span of the usual length is left: at most an eighth of the class's length, so that other heaps get something
+ * too, or else as much as one block takes. */
 static struct superblock *fresh_short(const struct heap *h, unsigned c)
 {
     const unsigned least = slices_used(c, 1), full = size_class[c].slices;
@@ -132,7 +136,7 @@ static struct superblock *fresh_short(const struct heap *h, unsigned c)
     return span_squeeze(least, 1, &first) ? superblock_format(first, c, least) : NULL;
 }
 
-/* A detached superblock with room, of somebody else's. */
+/* A detached superblock with room, from the global heap or a heap at rest; or NULL. */
 static struct superblock *heap_find(struct heap *h, unsigned c)
 {
     struct superblock *s = global_take(c, look_near);
@@ -147,23 +151,26 @@ struct superblock *heap_acquire(struct heap *h, unsigned c)
     return s != NULL ? s : fresh_short(h, c);
 }
 
-/* Sections of the caller's own heap may be running on `old` until the commit; in the lock modes the lock is enough. */
+/* Until the commit, sections of the caller's heap may run on `old`.  (In the lock modes the lock excludes them.) */
 static enum rcs_result activate(struct heap *h, unsigned c, struct superblock *old, struct superblock *s)
 {
     uint64_t *slot = (uint64_t *)&h->active[c];
     return heap_commit(h, s, slot, (uint64_t)(uintptr_t)old, slot, (uint64_t)(uintptr_t)s);
 }
 
-/* The pop refuses a top block whose next does not continue the count: somebody wrote to it after freeing it.  What is
- * read here may be a block that was just handed out, so this is a suspicion only. */
+/* True if the next of the top block does not continue the count: then a pop refuses it, for somebody wrote to it after
+ * it was freed.  Only a suspicion, because the block may have been handed out while we look. */
 static bool is_suspect(uint64_t list)
 {
     return list != 0 && freelist_count(*next_of(freelist_top(list))) + 1 != freelist_count(list);
 }
 
-/* Takes the active superblock offline to look at its list in peace. */
-static enum rcs_result inspect(struct heap *h, struct superblock *s)
+/* If the list of `s`, the active superblock, looks damaged: detaches it, checks the list, and leaves the class without
+ * an active superblock. */
+static enum rcs_result inspect_suspect(struct heap *h, struct superblock *s)
 {
+    if (likely(!is_suspect(superblock_freelist(s))))
+        return rcs_done;
     enum rcs_result result = heap_give_up(h, s);
     if (result != rcs_done)
         return result;
@@ -175,9 +182,8 @@ static enum rcs_result inspect(struct heap *h, struct superblock *s)
     return rcs_done;
 }
 
-/* The superblock malloc goes on with, of those on the heap's lists.  Pending superblocks are relisted first if there
- * is nothing good, and every now and then: not each time, for relisting takes a superblock from under the threads
- * that free into it. */
+/* The best superblock on the heap's lists; or NULL.  Pending superblocks are relisted first if the lists have nothing
+ * good, and at every 16th refill.  Not each time: relisting contends with the threads that free into them. */
 static struct superblock *find_listed(struct heap *h, unsigned c)
 {
     const unsigned pace = 16;
@@ -192,8 +198,8 @@ static struct superblock *find_listed(struct heap *h, unsigned c)
     return s;
 }
 
-/* The superblock to go on with: a listed one, somebody else's, or a fresh one; if there is none, one with holes.  While
- * a trickle collects a nearly full one will not do. */
+/* The superblock to go on with: a listed one, one from another heap, a fresh one, or one with holes; NULL if there is
+ * none.  While a trickle collects, a nearly full one will not do. */
 static struct superblock *choose(struct heap *h, unsigned c, bool trickle)
 {
     struct superblock *s = find_listed(h, c);
@@ -201,7 +207,7 @@ static struct superblock *choose(struct heap *h, unsigned c, bool trickle)
         s = NULL;
     if (s == NULL)
         s = heap_find(h, c);
-    if (s == NULL && heap_take_pending_of_resting(h)) /* of whatever class: empty ones are spans again */
+    if (s == NULL && heap_take_pending_of_resting(h)) /* of any class: the empty ones became spans */
         s = heap_find_fullest(h, c);
     if (s == NULL && atomic_load_explicit(&memory_is_short, memory_order_relaxed))
         s = heap_find_further(h, c); /* fresh memory may come in huge pages */
@@ -226,7 +232,7 @@ static enum refill install(struct heap *h, unsigned c, struct superblock *old, s
             heap_relist(h, s);
         else
             heap_push_pending(h, s);
-        return stocked == refill_exhausted ? refill_moved : stocked; /* its blocks are gone meanwhile: start over */
+        return stocked == refill_exhausted ? refill_moved : stocked; /* others took its blocks: start over */
     }
     superblock_set_owner(s, h);
     result = activate(h, c, old, s);
@@ -239,35 +245,43 @@ static enum refill install(struct heap *h, unsigned c, struct superblock *old, s
     return refill_ready;
 }
 
+/* True if `s`, the active superblock, is used up but for a trickle of remote frees that is better left to collect.  A
+ * class has only a few superblocks to leave aside like that. */
+static bool is_left_to_collect(const struct heap *h, const struct superblock *s)
+{
+    const unsigned aside_max = 3;
+    return superblock_freelist(s) == 0 && !superblock_is_carvable(s) && remote_is_trickle(s) &&
+           h->class[s->class].listed < aside_max;
+}
+
+static enum refill fill_own_holes(struct heap *h, struct superblock *s)
+{
+    s->has_holes = false;
+    return restock(h, s, false);
+}
+
 enum refill heap_refill(struct heap *h, unsigned c)
 {
     ASSERT(lock_is_mine(&h->lock));
-    struct superblock *old = h->active[c];
     h->refills++;
-    if (unlikely(is_suspect(superblock_freelist(old)))) {
-        enum rcs_result inspected = inspect(h, old);
-        if (inspected != rcs_done)
-            return refill_failed(inspected);
-        old = h->active[c];
-    }
-    const unsigned aside = 3; /* superblocks a class may have to let a trickle collect */
-    bool used_up = superblock_freelist(old) == 0 && !superblock_is_carvable(old);
-    bool trickle = used_up && remote_is_trickle(old) && h->class[c].listed < aside;
-    struct superblock *s = instead_of_carving(h, c);
-    if (old != &empty_superblock && !trickle && s == NULL) {
-        enum refill stocked = restock(h, old, false);
+    enum rcs_result inspected = inspect_suspect(h, h->active[c]);
+    if (unlikely(inspected != rcs_done))
+        return refill_failed(inspected);
+
+    struct superblock *active = h->active[c], *s = instead_of_carving(h, c);
+    bool trickle = is_left_to_collect(h, active);
+    if (s == NULL && !trickle) {
+        enum refill stocked = restock(h, active, false);
         if (stocked != refill_exhausted)
             return stocked;
     }
     if (s == NULL)
         s = choose(h, c, trickle);
-    if (s == NULL && old->uncarved != 0) {
-        old->has_holes = false;
-        return restock(h, old, false);
-    }
+    if (s == NULL && active->uncarved != 0)
+        return fill_own_holes(h, active);
     if (s == NULL)
         s = fresh_short(h, c);
-    return s != NULL ? install(h, c, old, s) : refill_exhausted;
+    return s != NULL ? install(h, c, active, s) : refill_exhausted;
 }
 
 void *heap_take_fresh(struct heap *h, unsigned c)
@@ -279,7 +293,7 @@ void *heap_take_fresh(struct heap *h, unsigned c)
     struct carving carving = superblock_carve(s, carve_least);
     uint64_t *block = freelist_top(carving.list), rest = *block;
     if (!superblock_is_zero_block(s, block))
-        return NULL; /* its beginning is in a unit before */
+        return NULL; /* it begins in a unit that was carved before */
     superblock_count_carving(s, carving);
     if (rest != 0 && heap_commit(h, s, &s->freelist, 0, &s->freelist, rest) != rcs_done) {
         superblock_discount_carving(s, carving);
@@ -289,7 +303,7 @@ void *heap_take_fresh(struct heap *h, unsigned c)
     return block;
 }
 
-/* A listed superblock of the caller's own heap, detached by a fence as if it were another's. */
+/* A listed superblock of the caller's own heap, detached by a fence as if it were another heap's; or NULL. */
 static struct superblock *take_own(struct heap *h, unsigned c)
 {
     struct superblock *s = heap_find_fullest(h, c);

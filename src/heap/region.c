@@ -25,8 +25,8 @@ static size_t described;                 /* slices that have a descriptor mapped
 static size_t opened;                    /* slices opened, without holes */
 static _Atomic size_t top_bytes;         /* top, for lookups without a lock */
 
-/* Runs of slices that are never used because their descriptors would lie where somebody else's mapping is.  Almost
- * always none.  A run is entered while it is still above `top`, and does not change once it is below. */
+/* Gaps: slices that are never used, because another mapping lies where their descriptors would.  There is hardly ever
+ * one.  A gap is entered while it is above `top`, and does not change once it is below. */
 #define GAPS_MAX 8u
 static struct {
     size_t first, end;
@@ -88,8 +88,8 @@ static int describe(size_t slices)
     return 0;
 }
 
-/* Written before they are read: else each page of descriptors would be the system's page of zeros first, and exchanged
- * at the first write, with an interrupt to every processor the program runs on. */
+/* A page that is read first is the system's page of zeros, and exchanging that at the first write interrupts every
+ * processor the program runs on.  So the pages are written to. */
 static void touch_descriptors(size_t first, size_t count)
 {
     uintptr_t start = (uintptr_t)hot.descriptors + (first << DESCRIPTOR_SHIFT),
@@ -98,8 +98,7 @@ static void touch_descriptors(size_t first, size_t count)
         os_touch((void *)page);
 }
 
-/* The next unit of descriptors cannot be mapped: its slices will not be used.  False if there are too many such
- * places. */
+/* Skips the slices of the next unit of descriptors, which cannot be mapped.  False if there are too many gaps. */
 static bool leave_gap(void)
 {
     unsigned count = gap_count;
@@ -117,8 +116,8 @@ static bool leave_gap(void)
 
 bool region_start(void)
 {
-    /* Bases between 40 and 72 TiB of a 128 TiB address space, 1 GiB apart.  Machines with less get smaller ones.  Who asked
-     * for addresses that are always the same gets the first. */
+    /* Bases between 40 and 72 TiB of a 128 TiB address space, 1 GiB apart; lower ones where the address space is
+     * smaller.  Without randomization, the first. */
     for (unsigned shift = 30; shift > 21; shift -= 2)
         for (unsigned attempt = 0; attempt < 4; attempt++) {
             uint32_t pick = os_is_randomized() ? os_random() & 0x7fff : attempt << 12;
@@ -130,13 +129,13 @@ bool region_start(void)
             if (error == 0)
                 return true;
             if (error == ENOMEM && shift == 30 && attempt == 0)
-                break; /* perhaps the address, not the memory: try a smaller one at once */
+                break; /* perhaps for the address, not for memory: try a lower one at once */
         }
     return false;
 }
 
-/* How much to open when `slices` are wanted: an eighth of what there is, within bounds, ending on the boundary of a
- * huge page so that the next step can use them from its start; a small process gets by with half of one. */
+/* Slices to open when `slices` are wanted: an eighth of what is open, within bounds, up to the border of a huge page,
+ * so that the next step begins with a whole one; a small process gets by with half of one. */
 static size_t step_for(size_t slices)
 {
     size_t step = max_size(STEP_SLICES_MIN, min_size(top / 8, STEP_SLICES_MAX));
@@ -150,8 +149,8 @@ bool region_fits_huge_pages(void)
     return os_huge_page_bytes() == HUGE_PAGE_BYTES;
 }
 
-/* Who was started by a large process counts as large himself: the system's peak goes on over exec.  Where the system is
- * not to be asked, so much more address space says the same. */
+/* ru_maxrss survives exec, so a large parent's child counts as large.  Where the system may not be asked, four times as
+ * much address space has to do. */
 static bool has_grown_large(void)
 {
     const size_t opened_bytes = top << SLICE_SHIFT;
@@ -169,7 +168,7 @@ static bool is_time_for_huge_pages(bool is_dense)
     return is_dense && region_fits_huge_pages() && (huge_from != SLICE_END || has_grown_large());
 }
 
-/* None, until one is asked for (huge.h), whatever the system does where it is not told. */
+/* Unless huge_pages=on: no huge page until one is asked for (huge.h), whatever the system's default. */
 static void advise(void *address, size_t bytes)
 {
     huge_from = min_size(huge_from, top);
@@ -202,11 +201,11 @@ bool region_open(size_t slices, bool is_dense, uint32_t *first, size_t *count)
         if (error == EEXIST)
             at += HOLE_SLICES;
         else if (want > slices)
-            want = slices; /* a limit is near: just what is needed */
+            want = slices; /* a limit is near: open just what is needed */
         else
             return false;
     }
-    /* One unit ahead: at a limit there may be room for slices, but not for their descriptors too. */
+    /* Describe one unit ahead: near a limit there may be room for slices, but not for their descriptors too. */
     describe(min_size(at + want + UNIT_SLICES, limit));
     top = at;
     if (is_time_for_huge_pages(is_dense))

@@ -30,19 +30,19 @@ struct superblock;
 bool region_start(void);
 
 /* Opens at least `slices` more slices directly at the top; *first is the first new slice's number, *count how many were
- * opened.  A new run need not follow the last.  If it `is_dense`, all of it to be touched in time, huge pages are
- * asked for once the region has grown; with huge_pages=on for every run.  Returns false without memory.  Caller
- * holds the span lock. */
+ * opened.  They need not follow the last ones.  Tells the system which of them are to have huge pages: those of the
+ * dense arena, once the region has grown; with huge_pages=on, all.  False without memory.  Caller holds the span
+ * lock. */
 bool region_open(size_t slices, bool is_dense, uint32_t *first, size_t *count);
 
 /* Lets free's fast path look descriptors up: rcs mode. */
 void region_serve_fast_path(void);
 
-/* Whether the system's huge pages are those this heap thinks in.  Of 32 or 512 MiB, as they are where a page is 16 or 64
- * KiB, one touch would bring a hundred times what is in use: such are not asked for unless huge_pages=on. */
+/* True if the system's huge pages are of 2 MiB.  Where a page is 16 or 64 KiB they are of 32 or 512 MiB, and one touch
+ * would bring a hundred times what is in use: those are only asked for with huge_pages=on. */
 bool region_fits_huge_pages(void);
 
-/* The first slice from which on the dense arena was asked to be huge pages; SLICE_END if none was. */
+/* The first slice that may have huge pages; SLICE_END if none may yet. */
 uint32_t region_huge_from(void);
 
 /* The first slice above all that were opened. */

@@ -78,14 +78,14 @@ enum rcs_result heap_collect(struct heap *h, struct superblock *s)
     return result;
 }
 
-/* False if remote frees have come in. */
+/* False if remote frees came in: then there is more to collect. */
 static bool arm(struct superblock *s)
 {
     uint64_t idle = 0;
     return atomic_compare_exchange_strong(&s->x_remote, &idle, REMOTE_ARMED) || idle == REMOTE_ARMED;
 }
 
-/* An own superblock becomes detached, unless a block of it was taken or freed meanwhile. */
+/* Detaches a superblock of `h`; false if a block of it was taken or freed meanwhile. */
 static bool give_up(struct heap *h, struct superblock *s, uint64_t list)
 {
     if (heap_commit(h, s, &s->freelist, list, &s->owner, 0) != rcs_done)
@@ -100,7 +100,7 @@ static void release(struct heap *h, struct superblock *s)
     if (freelist_count(list) != s->carved || !atomic_compare_exchange_strong(&s->x_remote, &armed, 0))
         return;
     if (!give_up(h, s, list)) {
-        heap_push_pending(h, s); /* it is not armed any more: somebody has to relist it again */
+        heap_push_pending(h, s); /* it is no longer armed, so no free would have it relisted */
         return;
     }
     const char *damage = superblock_check_list(s, list);
@@ -110,17 +110,18 @@ static void release(struct heap *h, struct superblock *s)
         superblock_give(s);
 }
 
-/* How many a heap keeps however few it has: so many superblocks, but no more than so many slices, if that is one. */
+/* Surplus superblocks a heap may keep however few it has: SURPLUS_FLOOR, or fewer of a long class, but one. */
 static unsigned surplus_floor(unsigned c)
 {
     return (unsigned)min_size(SURPLUS_FLOOR, max_size(1, SURPLUS_FLOOR_SLICES / size_class[c].slices));
 }
 
-/* Empty ones go first, whichever they are: what is mostly free is still this heap's to fill or to empty. */
+/* An empty superblock of the class goes first, even if another one became surplus: one that is mostly free may still
+ * fill or empty here. */
 static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t list)
 {
     if (unlikely(option_get(option_online) == online_one) && !heap_is_global(h)) {
-        if (give_up(h, s, list)) /* else a block of it was freed meanwhile, and it stays until it is relisted again */
+        if (give_up(h, s, list)) /* else a block was freed meanwhile: it stays until it is relisted again */
             global_adopt(s);
         return;
     }
@@ -161,7 +162,7 @@ void heap_relist(struct heap *h, struct superblock *s)
             return;
         }
     }
-    /* Moved to another cid, or interrupted time and again: the next slow path of this heap goes on from here. */
+    /* The thread was moved, or interrupted time and again: the heap's next slow path goes on from here. */
     if (superblock_is_detached(s))
         superblock_set_owner(s, h);
     heap_push_pending(h, s);
@@ -179,7 +180,7 @@ void heap_relist_pending(struct heap *h, struct superblock *s)
     } else if (owner != NULL) {
         heap_push_pending(owner, s);
     }
-    /* No owner: somebody has it detached and will relist it. */
+    /* No owner: whoever has it detached will relist it. */
 }
 
 void heap_flush_pending(struct heap *h)
@@ -192,9 +193,9 @@ void heap_flush_pending(struct heap *h)
 
 /* ---- the global heap: superblocks that no slot owns ----
  *
- * Local heaps give it what they have too much of, and take the fullest back, so that the others can run empty.  It is a
- * heap like any other except that no section ever runs on it: all its superblocks' frees are remote, and its lock makes
- * everything detached. */
+ * Local heaps give it their surplus and take the fullest back, so that the others can run empty.  It is a heap like any
+ * other, except that no section runs on it: all frees into its superblocks are remote, and whoever holds its lock has
+ * them detached. */
 
 void global_adopt(struct superblock *s)
 {

@@ -43,7 +43,7 @@ static bool take(enum span_use use, size_t slices, size_t align_slices, uint32_t
         return false;
     lock_take(&span_lock);
     uint32_t at = take_anywhere(&arena[use], slices + slack);
-    if (at == SLICE_NONE) /* no more address space or memory: what the other one has */
+    if (at == SLICE_NONE) /* no more address space or memory: take from the other arena */
         at = take_anywhere(&arena[!use], slices + slack);
     if (at != SLICE_NONE && slack > 0) {
         uintptr_t address = (uintptr_t)slice_address(at);
@@ -102,7 +102,7 @@ bool span_is_zero(uint32_t first, size_t slices)
 
 /* ---- giving ---- */
 
-/* The huge pages it shares with its neighbours are split: else its part of them would not be free. */
+/* Splits the huge pages shared with neighbours: to purge a part of a whole one frees nothing. */
 static bool purge_now(uint32_t first, size_t slices)
 {
     void *start = slice_address(first), *part[2];
@@ -124,7 +124,7 @@ void span_forget_away(void)
     atomic_store(&spans_away, 0);
 }
 
-/* More is free than is kept as it is. */
+/* True if more is free than may be kept (span.h). */
 static bool is_crowded(void)
 {
     size_t dirty = span_count.dirty_bytes, kept = max_size(SPAN_DIRTY_FLOOR, span_count.opened_bytes / 4);
@@ -143,7 +143,7 @@ static void give(uint32_t first, size_t slices, bool is_aged)
     span_count.dirty_bytes += slices << SLICE_SHIFT;
     if (slices >= SPAN_PURGE_MIN && is_crowded()) {
         atomic_fetch_add(&spans_away, 1);
-        lock_release(&span_lock); /* it takes a millisecond, and until they are inserted the slices are ours */
+        lock_release(&span_lock); /* purging takes a millisecond; the slices are ours until they are inserted */
         bool purged = purge_now(first, slices);
         lock_take(&span_lock);
         atomic_fetch_sub(&spans_away, 1);

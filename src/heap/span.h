@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * Spans: runs of slices of the region, for superblocks and large blocks.  Every slice remembers whether it may hold
- * something else than zeros (enum content), so memory fresh from the system is not cleared twice.
+ * something other than zeros (enum content), so memory fresh from the system is not cleared twice.
  *
- * Free spans are kept in arenas (arena.h); what is prefaulted is the prefault pool (prefault_pool.h).
+ * Free spans are kept in arenas (arena.h); some of them are prefaulted (prefault_pool.h).
  *
- * Dirty free spans are what was live lately, and may be so again: they are kept, and a pass purges what it has
- * seen free before.  How much is kept until then is bounded by what the manager has found ample (ample.h); else by
- * SPAN_DIRTY_FLOOR, a quarter of what is open or, where no manager has a clock, half of what is in use, whichever is
- * more.  Only a large block freed beyond that goes back at once, by the thread that frees it (superblocks of small blocks
- * do not: purging less than a huge page splits it and frees nothing; they wait for a purge).
+ * Dirty free spans were live lately and may be again, so they are kept until a pass has seen them free twice.  How much
+ * is kept is bounded by what the manager has found ample (ample.h); without that, by SPAN_DIRTY_FLOOR, a quarter of
+ * what is open or, without a manager's clock, half of what is in use, whichever is most.  A large block freed beyond
+ * the bound is purged at once by the thread that frees it.  (Superblocks of small blocks are not: to purge
+ * less than a huge page splits it and frees nothing.)
  */
 #ifndef SUTLER_HEAP_SPAN_H
 #define SUTLER_HEAP_SPAN_H
@@ -25,20 +25,21 @@ enum span_use { span_dense, span_large };
  * without memory.  Their descriptors are slice_unknown. */
 bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *first);
 
-/* The same where span_take found none and memory would be refused: from whatever is free, or can be, in a row. */
+/* The same before memory is refused: from any free slices in a row, of either arena, or still to be opened. */
 bool span_squeeze(size_t slices, size_t align_slices, uint32_t *first);
 
 /* Gives slices back; they may hold anything.  `aged`: they have not been used since the last purge pass. */
 void span_give(uint32_t first, size_t slices);
 void span_give_aged(uint32_t first, size_t slices);
 
-/* Waits for free spans other threads have in their hands; in a child, those threads are not there. */
+/* Waits until other threads have put back the free spans that they hold for a moment.  In a child there are no such
+ * threads. */
 void span_await_away(void);
 void span_forget_away(void);
 
 /* Lengthens the span that ends before slice `end` by `more` slices if they are free and directly there. */
 bool span_extend(uint32_t end, size_t more);
-/* The same where the block could not be had elsewhere: opens more, if need be. */
+/* The same before memory is refused: opens more, if need be. */
 bool span_extend_squeezed(uint32_t end, size_t more);
 
 /* How many slices the superblock or large block that begins here takes, as far as can be told while it may be changing;
@@ -55,22 +56,22 @@ size_t span_purge(enum purge_what what, size_t keep_bytes, bool *changed);
 struct span_counts {
     size_t opened_bytes, in_use_bytes, dirty_bytes, purged_bytes;
 };
-/* With what is kept in span_cache.c counted as free. */
+/* What span_cache.c keeps counts as dirty. */
 struct span_counts span_counts(void);
-/* in_use_bytes alone, with what is kept there; and dirty_bytes without. */
+/* These alone; what span_cache.c keeps counts as in use. */
 size_t span_in_use_bytes(void);
 size_t span_dirty_bytes(void);
 
 extern struct lock span_lock; /* for fork */
-/* In a child: slices that belong to nothing, which vanished threads had in their hands, are free.  `anew`: the lock was
- * held when the child was made, and all free spans are found again. */
+/* In a child: frees the slices that threads which are not there had in their hands.  `anew`: the lock was held when the
+ * child was made, so the bins are rebuilt. */
 void span_recover(bool anew);
 
 /* Adds to the purged statistics; purges of superblocks count too. */
 void span_note_purged(size_t bytes);
 size_t span_purged_bytes(void);
 
-/* The pages of these free slices are the system's again.  span_lock is held. */
+/* These free slices were purged.  span_lock is held. */
 void span_note_returned(uint32_t first, size_t slices);
 
 #endif

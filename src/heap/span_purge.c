@@ -5,8 +5,8 @@
  * be purged is taken out of the bins, in batches, so that the program goes on taking other spans while the system
  * takes the pages.
  *
- * Ages are the slices' own: neighbours that were freed later, and merged with them, make no difference.  Slices that are
- * freed behind the walk wait for the next one.
+ * Ages are the slices' own: neighbours that were freed later, and merged with them, make no difference.  Slices that
+ * are freed behind the walk wait for the next one.
  */
 #include "heap/arena.h"
 #include "heap/huge_policy.h"
@@ -113,9 +113,8 @@ static uint32_t run_of(const struct walk *w, enum age age, size_t most)
     return run;
 }
 
-/* Of so many slices from `at` on, all old: how many are purged by this walk, and how many before them stay.  While the
- * program works no huge page is broken for them, unless most of it goes: of large blocks, where huge pages were asked for
- * (huge_policy.h), whole ones only. */
+/* Of so many old slices from `at` on: returns how many this walk purges, behind *before that stay.  While the program
+ * works a huge page is broken only if most of it goes; where large blocks get huge pages (huge_policy.h), none is. */
 static uint32_t choose(const struct walk *w, uint32_t slices, uint32_t *before)
 {
     *before = 0;
@@ -143,7 +142,7 @@ static void take_out(struct batch *b, struct walk *w, uint32_t slices)
     w->span = w->at + slices;
 }
 
-/* So that what is chosen of a long run ends where a huge page does. */
+/* A run is looked at for so long at least: so what is chosen of it can end where a huge page does. */
 #define RUN_LOOKS_MIN (2 * HUGE_PAGE_SLICES)
 
 static bool is_full(const struct batch *b)
@@ -156,7 +155,7 @@ static void use_looks(struct walk *w, unsigned looks)
     w->looks -= (unsigned)min_size(looks, w->looks);
 }
 
-/* One run of the free span that ends at `end`; of what is chosen, the rest is another run. */
+/* Looks at one run of the free span that ends at `end`, and takes out of it what is chosen. */
 static void look_at_run(struct walk *w, struct batch *b, uint32_t end)
 {
     enum age age = age_of(w, w->at);
@@ -178,8 +177,8 @@ static void look_at_run(struct walk *w, struct batch *b, uint32_t end)
 
 /* ---- from span to span ---- */
 
-/* Where the free span ends that the walk is in; 0 if it is in none it knows of.  By the tag of its last slice it finds one
- * again that was lost, because it is a part of another now. */
+/* The end of the free span that the walk is in; 0 if it knows of none.  The tag of a last slice leads back to a span
+ * that was merged into another meanwhile. */
 static uint32_t span_end(struct walk *w)
 {
     const struct slice *at = slice_at(w->at);
@@ -193,14 +192,14 @@ static uint32_t span_end(struct walk *w)
     return w->span + s->slices;
 }
 
-/* How many slices, which are in no free span, are passed over at once. */
+/* Slices that may be passed over at once from `at` on, which lies in no free span. */
 static size_t step_over(uint32_t at)
 {
     const struct arena *a = arena_of(at);
     return at >= a->fresh_first && at < a->fresh_end ? a->fresh_end - at : span_passed(at);
 }
 
-/* On to what may begin a span. */
+/* Moves to the next slice that may begin a span. */
 static void walk_on(struct walk *w)
 {
     if (slice_at(w->at)->kind != slice_unknown)
@@ -210,7 +209,7 @@ static void walk_on(struct walk *w)
     w->at = region_slice_from(w->at + (uint32_t)step_over(w->at));
 }
 
-/* In a span again: back to where the walk strayed, if that is in it. */
+/* The walk is in a span again: back to where it strayed, if that lies in the span. */
 static void go_back(struct walk *w)
 {
     if (w->strays != SLICE_NONE)
@@ -239,7 +238,7 @@ static void gather(struct walk *w, struct batch *b)
 
 /* ---- all ---- */
 
-/* Of the free spans no more than `most` bytes. */
+/* Purges free spans of at most `most` bytes together. */
 static size_t purge_spans(struct walk *w, size_t most)
 {
     size_t purged = 0;

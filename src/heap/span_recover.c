@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Spans in a forked child.  Threads that are not there had slices in their hands; and, if the lock was held, the bins
- * are found anew from the tags of free spans.
+ * Spans in a forked child: frees the slices that threads which are not there had in their hands, and, if the lock was
+ * held, rebuilds the bins from the tags of free spans.
  */
 #include "heap/arena.h"
 #include "heap/prefault_pool.h"
@@ -31,7 +31,7 @@ static size_t slices_in_use(const struct slice *s)
     }
 }
 
-/* Slices that belong to nothing.  What they hold nobody knows. */
+/* Frees slices that belong to nothing.  They may hold anything. */
 static void free_orphans(uint32_t first, size_t slices)
 {
     for (size_t i = 0; i < slices; i++) {
@@ -70,8 +70,8 @@ static void forget_bins(struct arena *a)
     *a = (struct arena){.fresh_first = a->fresh_first, .fresh_end = a->fresh_end};
 }
 
-/* Of the tags of a free span the first slice's kind is stored last and taken away first: it alone is believed.  A fresh
- * end that was about to become a free span is one or the other. */
+/* Of the tags of a free span only the first slice's kind is believed: it is stored last and taken away first.  A fresh
+ * end that was about to become a free span is found as one or the other. */
 void span_recover(bool anew)
 {
     span_cache_forget();

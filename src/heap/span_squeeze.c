@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Spans where memory is short: whatever free slices follow each other, wherever they lie.  What span.c does not look
- * at for the sake of speed or order is looked at here: all spans of a bin, two that differ only in their arena, opened
- * memory and the free span before it, the last free span together with what can still be opened behind it.
+ * Spans before memory is refused: any free slices in a row.  Looks where span.c does not, for the sake of speed or
+ * order: at all spans of a bin, at neighbours of the two arenas, at the fresh end and the free span before it, and at
+ * the last free span together with what can still be opened behind it.
  *
- * All spans are looked at each time; nobody comes here before memory would be refused.
+ * Every call looks at all spans.
  */
 #include "heap/arena.h"
 #include "heap/span_cache.h"
@@ -14,7 +14,7 @@ static bool is_free(uint32_t slice)
     return region_contains(slice_address(slice)) && slice_at(slice)->kind == slice_free;
 }
 
-/* The slices that follow the free span are free, too, but of the other arena: now of the same. */
+/* Joins a free span and the one behind it, which is of the other arena: from now on it is of the first one's. */
 static void join(uint32_t first, uint32_t next)
 {
     size_t slices = slice_at(first)->slices, more = slice_at(next)->slices;
@@ -25,7 +25,7 @@ static void join(uint32_t first, uint32_t next)
     arena_insert(first, slices + more);
 }
 
-/* All that is free is in the bins, in spans as long as can be. */
+/* Puts all that is free into the bins, in spans as long as can be. */
 static void consolidate(void)
 {
     for (struct arena *a = arena; a < arena + ARRAY_LEN(arena); a++) {
@@ -45,7 +45,7 @@ static void consolidate(void)
     }
 }
 
-/* Where in a run that begins at `first` a span could begin. */
+/* The first aligned slice from `first` on. */
 static uint32_t aligned_from(uint32_t first, size_t align_slices)
 {
     return slice_of((void *)align_up((uintptr_t)slice_address(first), align_slices << SLICE_SHIFT));
@@ -73,7 +73,7 @@ static uint32_t find(size_t slices, size_t align_slices)
     return best;
 }
 
-/* First slice of what is free at the end of the region. */
+/* The first slice of the free span at the end of the region; the end itself if it is in use. */
 static uint32_t free_end(void)
 {
     uint32_t end = region_end();
@@ -83,7 +83,7 @@ static uint32_t free_end(void)
     return last->kind == slice_free ? end - 1 : last->kind == slice_free_end ? last->first : end;
 }
 
-/* Opens what is missing to `slices` from the free end on; elsewhere, and as free as the rest, if it cannot be there. */
+/* Opens what the free end lacks of `slices`; elsewhere if it cannot be there. */
 static bool open_missing(size_t slices, size_t align_slices)
 {
     size_t count;

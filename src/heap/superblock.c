@@ -121,9 +121,8 @@ bool superblock_is_zero_block(const struct superblock *s, const void *block)
 
 /* ---- carving ---- */
 
-/* How much to carve at once.  Some is a unit at first, then as much again as is already carved, so that a program of few
- * blocks touches few pages and one of many refills rarely.  Never so much that the page faults of one carving, eight or
- * so, become a stall. */
+/* carve_some is one unit at first, then as many as are already carved: a program of few blocks touches few pages, and
+ * one of many refills rarely.  One carving takes eight page faults or so at most, lest it become a stall. */
 static unsigned units_to_carve(const struct superblock *s, unsigned shift, enum carve amount)
 {
     const size_t most_bytes = s->block_bytes < 2048 ? 32u << 10 : 16u << 10;
@@ -165,24 +164,29 @@ static struct carving carve_tail(const struct superblock *s, unsigned shift, uns
     return (struct carving){link_run(s, low, high), units_run(first, units_end - first)};
 }
 
-/* After a purge the uncarved units can lie anywhere.  Takes the lowest block that does not exist and touches nothing
- * lent, all its units, and with them every other block that now has all of its units. */
+static bool block_touches(const struct superblock *s, unsigned shift, unsigned i, unit_set units)
+{
+    return (units_of_block(s, shift, i) & units) != 0;
+}
+
+/* After a purge the uncarved units can lie anywhere.  Carves the units of one block, the lowest that does not exist and
+ * touches nothing lent; and links it with every other block that has all of its units from now on. */
 static struct carving carve_hole(const struct superblock *s, unsigned shift, unsigned first)
 {
     const unit_set lent = lent_units(s);
-    unsigned i = blocks_before(s, (size_t)first << shift);
-    while ((units_of_block(s, shift, i) & lent) != 0)
-        i++;
-    unit_set units = units_of_block(s, shift, i) & s->uncarved;
-    unit_set remain = (s->uncarved & ~units) | lent;
-    unsigned low = i, high = i + 1;
-    while (low > 0 && (units_of_block(s, shift, low - 1) & units) != 0)
+    unsigned low = blocks_before(s, (size_t)first << shift);
+    while (block_touches(s, shift, low, lent))
+        low++;
+    const unit_set units = units_of_block(s, shift, low) & s->uncarved;
+    const unit_set still_gone = (s->uncarved & ~units) | lent;
+    unsigned high = low + 1;
+    while (low > 0 && block_touches(s, shift, low - 1, units))
         low--;
-    while (high < s->blocks && (units_of_block(s, shift, high) & units) != 0)
+    while (high < s->blocks && block_touches(s, shift, high, units))
         high++;
     uint64_t list = 0;
-    for (i = high; i-- > low;) {
-        if ((units_of_block(s, shift, i) & remain) != 0)
+    for (unsigned i = high; i-- > low;) {
+        if (block_touches(s, shift, i, still_gone))
             continue;
         char *block = superblock_block(s, i);
         *next_of(block) = list;
@@ -291,8 +295,8 @@ const char *superblock_check_list(const struct superblock *s, uint64_t list)
 
 /* ---- purge: the reverse of carving ---- */
 
-/* The superblock whose list is being rebuilt, in a pass, and which of its blocks are free: so that the child of a fork in
- * the middle of it can do it. */
+/* The superblock whose list is being rebuilt, in a pass, and which of its blocks are free: so that the child of a fork
+ * in the middle of it can do it. */
 static struct {
     struct superblock *_Atomic of;
     uint64_t is_free[SUPERBLOCK_BLOCKS_MAX / 64];

@@ -3,8 +3,8 @@
  * A superblock: an aligned run of slices holding blocks of one class (Hoard; LFMalloc section 3.2).  It is as long as
  * its class says, or shorter, as a heap's first ones are: then `blocks` is less, and tells how long.  Its last block
  * ends where it ends, and what no block covers lies before the first: so no address in it is taken for the start of a
- * block behind the last.  This file owns its descriptor and what can be done to one superblock at a time; which heap has
- * it, and where it is listed, is heap.h's.
+ * block behind the last.  This file owns its descriptor and what can be done to one superblock at a time; which heap
+ * has it, and where it is listed, is heap.h's.
  *
  * The local free list is one 64-bit head, {top free block << 16 | count}.  A free block's first eight bytes, its next,
  * hold the head as it was before the block was pushed, so a pop is load head, load next, store next: nothing is
@@ -14,10 +14,10 @@
  * page or more.  All units are uncarved at birth, and purging makes them so again.
  *
  * Where no block exists, a unit that is not `dirty` holds zeros (but for the first words of blocks that were carved and
- * could not be published).  A unit is dirty if its slice had been used when the superblock was made, or if it was carved
- * when others were purged: then it may hold a part of a block that exists no more.  It is clean again once the system has
- * its pages.  So what is dirty and uncarved has pages (stale.h), and a block that touches no dirty unit is zero when it is
- * carved.
+ * could not be published).  A unit is dirty if its slice had been used when the superblock was made, or if it was
+ * carved when others were purged: then it may hold a part of a block that exists no more.  It is clean again once the
+ * system has its pages.  So what is dirty and uncarved has pages (stale.h), and a block that touches no dirty unit is
+ * zero when it is carved.
  *
  * Who may write what.  Each field has one rule; docs/protocol.md shows the interleaving each rule prevents.
  *   freelist    sections of the owning heap; or whoever has the superblock detached
@@ -254,8 +254,8 @@ static inline unsigned superblock_block_number(const struct superblock *s, const
     return (unsigned)(((unsigned __int128)((uintptr_t)p - s->base) * s->reciprocal) >> 64);
 }
 
-/* True if `p`, an address of this superblock, is where a block would start, carved or not.  Before the first, the offset
- * is -k, with k <= block_bytes - BLOCK_ALIGNMENT, and the product 2^64 - k * reciprocal, which is no less. */
+/* True if `p`, an address of this superblock, is where a block would start, carved or not.  Before the first, the
+ * offset is -k, with k <= block_bytes - BLOCK_ALIGNMENT, and the product 2^64 - k * reciprocal, which is no less. */
 static inline bool superblock_is_block_start(const struct superblock *s, const void *p)
 {
     return ((uintptr_t)p - s->base) * s->reciprocal < s->reciprocal;
@@ -301,7 +301,7 @@ static inline bool superblock_has_slice(const struct superblock *s, unsigned i)
     return slice_head(slice_at(superblock_first_slice(s) + i)) == &s->slice;
 }
 
-/* Links blocks of uncarved units into a list that starts from an empty list.  Nothing of the superblock changes until
+/* Links blocks of uncarved units into a list of their own.  Nothing of the superblock changes until
  * the carving is counted; one whose list could not be published is discounted again. */
 enum carve { carve_least, carve_some, carve_many };
 struct carving {
@@ -326,9 +326,9 @@ void superblock_recount(struct superblock *s);
 /* What is wrong with a list, or NULL: blocks in range, on block starts, no duplicate, as many as the count says. */
 const char *superblock_check_list(const struct superblock *s, uint64_t list);
 
-/* Detached, in a pass: drops the free blocks on wholly free units and makes those units uncarved; their bits are returned, and
- * the caller gives their pages back before anyone can carve them again.  0 and *damage set if the list is broken
- * (nothing was changed). */
+/* Detached, in a pass: drops the free blocks on wholly free units and makes those units uncarved; their bits are
+ * returned, and the caller gives their pages back before anyone can carve them again.  0 and *damage set if the list is
+ * broken (nothing was changed). */
 unit_set superblock_uncarve(struct superblock *s, const char **damage);
 /* The system has the pages of these uncarved units back. */
 static inline void superblock_note_purged(struct superblock *s, unit_set units)
@@ -344,8 +344,8 @@ size_t superblock_unit_bytes(const struct superblock *s);
 unit_set superblock_units_of_slice(const struct superblock *s, unsigned i);
 /* The units of the blocks that are carved. */
 unit_set superblock_units_kept(const struct superblock *s);
-/* Detached, after slices were lent: what is left of some units is room for no block any more, and these are not uncarved
- * then. */
+/* Detached, after slices were lent: what is left of some units is room for no block any more, and these are not
+ * uncarved then. */
 void superblock_forget_lent(struct superblock *s);
 
 #endif

@@ -5,18 +5,17 @@
  * them is remote, and what is free in that heap is stranded.  Two remedies: exchange the two cids' heaps (the thread
  * has its blocks back; two stores and a fence), or take single superblocks.
  *
- * Whether a heap is inactive nobody can know for certain, and nobody has to: a heap taken from a thread that was
- * running after all costs that thread a restarted section and its locality.  Two guesses: a thread that finds itself on
- * another heap than at its last slow path has left that one, so if nobody has been in a slow path of it since, and its
- * lists do not change for a moment, nobody else is on it; any heap is called inactive if its slow paths and active
- * lists have not changed for INACTIVE_NS, longer than a thread is likely to compute without allocating.  Single
- * superblocks, none of them active, are taken sooner: from a heap that had no slow path for AT_REST_NS, and so has not
- * looked at what came back.
+ * Whether a heap is inactive can only be guessed, and a wrong guess is harmless: it costs the thread that was running
+ * after all a restarted section and its locality.  There are two guesses.  A thread that finds itself on another heap
+ * than at its last slow path has left that one; if no slow path was run on it since, and its lists do not change for a
+ * moment, nobody else is on it.  And any heap is inactive whose slow paths and active lists have not changed for
+ * INACTIVE_NS, longer than a thread is likely to compute without allocating.  Single superblocks that are not active
+ * are taken sooner: from a heap at rest, which had no slow path for AT_REST_NS and so has not looked at what came back.
  *
- * No refill looks at more than LOOKS_MAX others, however many there are: each goes on where the heap's last one ended.
+ * A refill looks at LOOKS_MAX other heaps at most, the next ones each time.
  *
- * Nothing of this can be done where the fence is refused (a seccomp filter is in force): every heap stays where it is,
- * and what is free in it waits for a thread on its cid.
+ * Where the fence is refused (by a seccomp filter) nothing of this can be done: every heap stays where it is, and what
+ * is free in it waits for a thread on its cid.
  */
 #include "heap/heap.h"
 
@@ -27,7 +26,7 @@
 #define AT_REST_NS 1000000u
 /* Other heaps a refill looks at, when it would take a superblock and when it would take what is pending. */
 #define LOOKS_MAX 8u
-/* Superblocks moved in one merge, or of what is pending: the lock is held meanwhile. */
+/* Superblocks moved by one merge, or taken from one pending stack, while a lock is held. */
 #define MERGE_MAX 128u
 #define PENDING_TAKEN_MAX 64u
 /* Remote frees between two looks at the clock. */
@@ -67,7 +66,7 @@ static uint32_t slow_paths_of(const struct heap *h)
                       __atomic_load_n(&h->remote_frees, __ATOMIC_RELAXED));
 }
 
-/* And with what sections do as well: the heads of all active lists. */
+/* Changes with most sections too: it is made of the heads of all active lists. */
 static uint32_t activity_of(const struct heap *h)
 {
     uint64_t activity = h->refills;
@@ -79,8 +78,8 @@ static uint32_t activity_of(const struct heap *h)
     return (uint32_t)(activity ^ activity >> 32);
 }
 
-/* Has `now`, seen at `now_ns`, been so for `for_ns`?  Several threads may look at once; a mixed-up answer is only a wrong
- * guess. */
+/* True if the value has been `now` for `for_ns`.  Threads that ask at once may mix up *last and *since_ns: that is only
+ * a wrong guess. */
 static bool is_unchanged(uint32_t *last, uint64_t *since_ns, uint32_t now, uint64_t now_ns, uint64_t for_ns)
 {
     if (now != __atomic_load_n(last, __ATOMIC_RELAXED)) {
@@ -91,13 +90,13 @@ static bool is_unchanged(uint32_t *last, uint64_t *since_ns, uint32_t now, uint6
     return now_ns - __atomic_load_n(since_ns, __ATOMIC_RELAXED) >= for_ns;
 }
 
-/* Has it had no slow path for so long?  One line of memory says so. */
+/* Costs one line of memory to find out. */
 static bool is_without_slow_path(struct heap *h, uint64_t now_ns, uint64_t for_ns)
 {
     return is_unchanged(&h->slow_paths, &h->slow_paths_since_ns, slow_paths_of(h), now_ns, for_ns);
 }
 
-/* Most heaps that are not inactive have had a slow path. */
+/* Asks first what is cheap to ask and settles most cases. */
 static bool is_inactive(struct heap *h)
 {
     uint64_t now_ns = os_now_ns();
@@ -119,7 +118,7 @@ void heap_note_idle(void)
         heap_list[i]->is_idle = false; /* the program sleeps: nobody is there to fill what they have */
 }
 
-/* Whether it lists more than a few blocks of class `c`; a quick look. */
+/* True if `h` seems to list a superblock of class `c` that is not nearly full. */
 static bool has_superblock(const struct heap *h, unsigned c)
 {
     for (enum group g = group_eighth; g <= group_empty; g++)
@@ -133,8 +132,8 @@ static bool is_at_rest(struct heap *h)
     return is_without_slow_path(h, os_now_ns(), AT_REST_NS);
 }
 
-/* The first of the next LOOKS_MAX heaps after *at that `has` it, is at rest, and whose lock is free: taken now.  NULL if
- * none of them will do. */
+/* Looks at the LOOKS_MAX heaps after *at, and locks the first that is at rest, `has` something, and whose lock is free.
+ * NULL if none will do. */
 static struct heap *lock_resting(const struct heap *h, uint16_t *at, bool (*has)(const struct heap *, unsigned), unsigned c)
 {
     unsigned total = atomic_load_explicit(&heap_total, memory_order_acquire);
@@ -148,8 +147,7 @@ static struct heap *lock_resting(const struct heap *h, uint16_t *at, bool (*has)
     return NULL;
 }
 
-/* `s`, if there is one, from `other`, whose lock is held: nobody runs a section on it any more.  NULL if that cannot be
- * made sure of. */
+/* Detaches `s` (which may be NULL) of `other`, whose lock is held.  NULL if the fence is refused. */
 static struct superblock *take_away(struct heap *other, struct superblock *s)
 {
     ASSERT(lock_is_mine(&other->lock));
@@ -195,7 +193,7 @@ static bool exchange(struct heap *h, struct heap *other)
     if (here != SLOT_NONE && there != SLOT_NONE && here != there) {
         __atomic_store_n(&heap_of_cid[here], &empty_heap, __ATOMIC_RELEASE);
         __atomic_store_n(&heap_of_cid[there], &empty_heap, __ATOMIC_RELEASE);
-        fenced = rcs_fence(); /* nobody is inside a section of either any more; or all stays as it was */
+        fenced = rcs_fence(); /* no thread is inside a section of either now; if refused, all stays as it was */
         if (fenced) {
             h->x_slot = there;
             other->x_slot = here;
@@ -224,8 +222,8 @@ static unsigned superblocks_of(const struct heap *h)
     return count;
 }
 
-/* Whether the caller, now on `h`, was the last to use `left`, as far as one can tell: nobody refilled it since, but for
- * the caller's own slow path, and its lists stay as they are. */
+/* True if the caller, now on `h`, seems to have been the last to use `left`: it was not refilled since the caller's
+ * last slow path, and its lists do not change. */
 static bool is_abandoned(const struct heap *left, const struct heap *h, uint16_t refills)
 {
     const uint16_t own = 1;
@@ -240,7 +238,7 @@ struct heap *heap_rebind_after_migration(struct heap *h)
     set_last(h);
     if (!is_abandoned(left, h, refills) || !exchange(h, left))
         return h;
-    set_last(left); /* wherever it runs now: if it was moved again meanwhile, its next slow path rebinds once more */
+    set_last(left); /* if the caller was moved again meanwhile, its next slow path rebinds once more */
     return heap_here();
 }
 
@@ -251,8 +249,9 @@ static void chain_offline(struct heap *h, struct superblock *s, uint32_t *chain)
     *chain = superblock_first_slice(s);
 }
 
-/* A chain of superblocks taken offline from `other` becomes h's.  If it shares, the mostly free ones go to the global
- * heap: a thread moved to and fro would else leave some with one heap each time, and take fresh ones in the other. */
+/* Gives `h` a chain of superblocks taken offline from `other`.  If `shares`, the mostly free ones go to the global
+ * heap: a thread that is moved to and fro would otherwise leave some in one heap each time, and take fresh ones in the
+ * other. */
 static void bring_online(struct heap *h, struct heap *other, uint32_t chain, bool shares)
 {
     bool fenced = chain != SLICE_NONE && rcs_fence();
@@ -297,7 +296,7 @@ static uint32_t take_pending(struct heap *h)
             chain_offline(h, s, &chain);
         else if (owner != NULL && owner != h)
             heap_push_pending(owner, s);
-        /* else it is active, and its next refill collects; or somebody has it detached, and will relist it */
+        /* else it is active, and its next refill collects; or whoever has it detached relists it */
     }
     return chain;
 }
@@ -319,7 +318,7 @@ bool heap_take_pending_of_resting(struct heap *h)
     return chain != SLICE_NONE;
 }
 
-/* What `other` has becomes this heap's, or everybody's. */
+/* Moves the superblocks of `other` to `h`, or to the global heap. */
 static void merge(struct heap *h, struct heap *other)
 {
     if (!rcs_has_fence())
@@ -334,8 +333,8 @@ static void merge(struct heap *h, struct heap *other)
     lock_release(&h->lock);
 }
 
-/* The larger of the two heaps is where most of the thread's blocks are: it goes there, or the smaller one comes to it.
- * Exchanging whatever the sizes would leave a thread between two heaps, freeing remotely for ever. */
+/* Most of the thread's blocks are in the larger heap, so that one ends up at the thread's cid.  To exchange them
+ * whatever their sizes would leave a thread between two heaps, freeing remotely for ever. */
 static void take_over_if_inactive(struct heap *h, struct heap *other)
 {
     if (!is_inactive(other))
