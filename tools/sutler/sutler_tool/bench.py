@@ -242,6 +242,7 @@ def bench(
                 "about": suite.about,
                 "rounds": rounds or suite.rounds,
                 "groups": suite.groups,
+                "claims": list(suite.claims),
                 "programs": {
                     entry.name: {
                         "figure": entry.figure,
@@ -249,6 +250,7 @@ def bench(
                         "also": list(entry.also),
                         "sweep": list(entry.sweep) if entry.sweep else None,
                         "group": entry.group,
+                        "counted": entry.counted,
                     }
                     for entry in suite.entries
                 },

@@ -76,6 +76,20 @@ def read(paths: Iterable[Path]) -> Cost:
     return cost
 
 
+def events(paths: Iterable[Path]) -> dict[str, int]:
+    """The sums over all files of what was counted or simulated, by callgrind's names (Ir, Dr, D1mr, ...)."""
+    sums: dict[str, int] = defaultdict(int)
+    for path in paths:
+        names: list[str] = []
+        for line in path.read_text(errors="replace").splitlines():
+            if line.startswith("events:"):
+                names = line.split()[1:]
+            elif line.startswith("totals:"):
+                for name, word in zip(names, line.split()[1:]):
+                    sums[name] += int(word)
+    return sums
+
+
 def _read_one(path: Path, cost: Cost) -> None:
     names: dict[str, str] = {}
     objects: dict[str, str] = {}

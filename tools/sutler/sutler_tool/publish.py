@@ -7,7 +7,8 @@ A table that is copied by hand is soon of another day than the sentence above it
     <!-- end -->
 
 and what stands between the two lines is made from the run: NAME is a group of the suite, or the suite itself where it has
-no groups; `NAME, memory`, `NAME, mean memory`, `NAME, cpu` and `NAME, faults` are further tables of the same programs.
+no groups; `NAME, memory`, `NAME, mean memory`, `NAME, cpu` and `NAME, faults` are further tables of the same programs, and
+`NAME, scaling` shows each sweep's rows over its first.  `SUITE, claims` is the table of claims.py.
 Each table says when, where, of which commit and with which command it was made, and a figure that is worse stands in bold,
 whether or not its interval could show it: a reader should find the losses first.
 
@@ -24,10 +25,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
+from . import claims
 from .libraries import SAME
 from .paths import ToolError
 from .results import Program, Results
-from .stats import Interval, geometric_mean
+from .stats import Interval, geometric_mean, ratio_of_medians
 from .tables import cell, number, ratio_text, unit
 
 BASE, OURS = "glibc", "sutler"
@@ -169,8 +171,43 @@ def table(found: Results, layout: Layout, figure: Optional[str] = None, scale: f
             last = [judged(Interval(geometric_mean(bests), 0, 0, 1), "lower")] if rivals else []
             rows.append(["geometric mean", *[""] * len(layout.among), *means, *last])
     width = len(rows[0])
-    lines = ["| " + " | ".join(word.replace("|", "\\|") for word in (*row, *[""] * (width - len(row)))) + " |" for row in rows]
-    return "\n".join([lines[0], "|" + "|".join(["---"] + ["---:"] * (width - 1)) + "|", *lines[1:]])
+    return lines_of(rows[0], [[*row, *[""] * (width - len(row))] for row in rows[1:]])
+
+
+def lines_of(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """A Markdown table; the first `left` columns are words."""
+    rule = "|" + "|".join(["---"] * left + ["---:"] * (len(header) - left)) + "|"
+    shown = ["| " + " | ".join(word.replace("|", "\\|") for word in row) + " |" for row in (header, *rows)]
+    return "\n".join([shown[0], rule, *shown[1:]])
+
+
+def scaling_table(layout: Layout) -> str:
+    """How many times as fast each row of a sweep is as the sweep's first; an empty string without sweeps."""
+    firsts: dict[str, Program] = {}
+    rows = []
+    for program in layout.programs:
+        if program.sweep is None:
+            continue
+        first = firsts.setdefault(program.sweep[0], program)
+        if first is program:
+            continue
+        cells = []
+        for name in layout.among:
+            now, then = (
+                {run.round: p.value(run, p.figure) for run in p.runs if run.library == name and run.ok} for p in (program, first)
+            )
+            turns = sorted(turn for turn in now if now[turn] and then.get(turn))
+            pair = [now[turn] for turn in turns], [then[turn] for turn in turns]
+            faster = pair if program.better == "higher" else pair[::-1]
+            cells.append(ratio_text(ratio_of_medians(*faster)) if turns else "-")  # type: ignore[arg-type]
+        rows.append([f"{program.name}, over {first.sweep[2]:g}", *cells])  # type: ignore[index]
+    return lines_of(["times as fast", *layout.among], rows) if rows else ""
+
+
+def claims_table(found: Results, suite: str) -> str:
+    """Line above and table of claims.py; an empty string where the suite claims nothing."""
+    _, header, rows = claims.table(found, suite)
+    return f"{provenance(found, suite, found.suite(suite))}\n\n{lines_of(header, rows, len(header))}\n" if rows else ""
 
 
 def layouts(found: Results) -> Iterator[tuple[str, str, Layout]]:
@@ -211,6 +248,13 @@ def tables(found: Results) -> dict[str, str]:
         made[name] = f"{above}\n\n{table(found, layout)}\n"
         for aspect, (figure, words, scale) in ASPECTS.items():
             made[f"{name}, {aspect}"] = f"{above} {words[0].upper()}{words[1:]}.\n\n{table(found, layout, figure, scale)}\n"
+        scaling = scaling_table(layout)
+        if scaling:
+            made[f"{name}, scaling"] = f"{above}\n\n{scaling}\n"
+    for suite in dict.fromkeys(program.suite for program in found.programs):
+        decided = claims_table(found, suite)
+        if decided:
+            made[f"{suite}, claims"] = decided
     return made
 
 

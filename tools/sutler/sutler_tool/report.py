@@ -19,7 +19,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 
 from rich.console import Console
 
-from . import packages, plots, results
+from . import claims, packages, plots, results
 from .agreement import agreement
 from .libraries import SAME
 from .paths import ToolError
@@ -208,6 +208,9 @@ def sections(found: Results, suite: str) -> list[Section]:
             made.append(subject_section(found, name if name == suite else f"{suite} {name}", title, layout))
         else:
             made.append(group_section(found, suite, name, row, layout))
+    decided = claims.table(found, suite)
+    if decided[2]:
+        made.insert(0, Section([decided], [], []))
     trouble = trouble_table(found, found.suite(suite))
     return made + ([Section([trouble], [], [])] if trouble else [])
 

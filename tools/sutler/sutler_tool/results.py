@@ -35,6 +35,7 @@ class Program:
     runs: tuple[Run, ...]
     attempts: int
     group: str = ""
+    counted: bool = False
 
     def value(self, run: Run, figure: str) -> Optional[float]:
         if figure in BUILT_IN:
@@ -178,6 +179,7 @@ def load(folder: Path) -> Results:
                 tuple(runs),
                 len(attempts),
                 entry.get("group", ""),
+                bool(entry.get("counted", False)),
             )
         )
     return Results(folder, about, tuple(order or libraries), tuple(programs))

@@ -6,19 +6,19 @@ build = true             the tree's release build brings the programs (@bench@ i
 packages = "real"        a group of data/packages.toml
 [[program]]  name, run; optional: figure (a printed key, or wall/cpu/peak/mean/faults; default ns_per_op for the
              programs of @bench@, else wall), better ("lower" or "higher"), also (further keys), input, outputs, remove, environment,
-             hide_output, program (what must exist besides run[0]), timeout, repeats, group, count (run under callgrind:
-             malloc_instructions and free_instructions a call, malloc_percent, free_percent, and, for each malloc,
-             thread_instructions of the first thread and manager_instructions of the others), seconds (about how long
+             hide_output, program (what must exist besides run[0]), timeout, repeats, group, count (true, "cache" or "rate": run
+             under callgrind; sutler_tool/counted.py says which figures that gives), seconds (about how long
              one run takes, for the estimate), rounds (at most so many of the suite's), warm ("off", or how many MiB to touch
              before each run; default: as much as the program needs)
-[[sweep]]    as program, run once for each of `values`, which stands in @value@; label names the axis
+[[sweep]]    as program, run once for each of `values`, which stands in @value@, in the environment too; label names the axis
+[[claim]]    what a paper says, and which of this run's figures decide it: sutler_tool/claims.py
 [[library]]  name, settings, and preload (files) or engine and/or backend (names): a further contender
 [[group]]    name, title, about, base, bases, under: a table of its own for the programs that say group = name: they
              run under the allocators that `under` lists (@peers@ stands for all peers of the run), each compared with the
              one `bases` says, else with `base` (default: glibc); with `subject` it is the other way round: the ratios are
              the subject's to each of the others, and the best of them is nobody of `twins` (other builds of the subject);
              mean = false where a mean over its programs says nothing
-peers, repeats, timeout  defaults of the command line's --peers and of the programs' repeats and timeout
+peers, repeats, timeout, seconds  defaults of the command line's --peers and of the programs' repeats, timeout and seconds
 minutes                  no round is begun that would end after so many minutes (default of --minutes)
 """
 
@@ -70,6 +70,7 @@ class Entry:
     seconds: float = 1.0
     most_rounds: int = 0
     warm: str = "auto"
+    counted: bool = False
 
     def contenders(self, libraries: Sequence[Library]) -> list[Library]:
         """Those of the run's allocators this program runs under; the A/A partner goes where glibc goes."""
@@ -113,6 +114,7 @@ class Suite:
     build: bool = False
     packages: str = ""
     minutes: float = 0.0
+    claims: tuple[Mapping[str, Any], ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -134,7 +136,7 @@ def load(name: str) -> Suite:
     except tomllib.TOMLDecodeError as error:
         raise ToolError(f"{path.name}: {error}") from error
     groups = {row["name"]: _with_peers(row) for row in data.get("group", [])}
-    defaults = {key: data[key] for key in ("repeats", "timeout") if key in data}
+    defaults = {key: data[key] for key in ("repeats", "timeout", "seconds") if key in data}
     entries = [_entry(name, {**defaults, **row}, groups) for row in data.get("program", [])]
     for row in data.get("sweep", []):
         for value in row["values"]:
@@ -144,6 +146,7 @@ def load(name: str) -> Suite:
                 **row,
                 "name": f"{row['name']}, {value} {label}",
                 "run": [w.replace("@value@", str(value)) for w in row["run"]],
+                "environment": {k: str(v).replace("@value@", str(value)) for k, v in row.get("environment", {}).items()},
             }
             entry = _entry(name, changed, groups)
             entries.append(Entry(**{**entry.__dict__, "sweep": (row["name"], label, float(value))}))
@@ -162,6 +165,13 @@ def load(name: str) -> Suite:
         strange = [word for word in (*named, row.get("subject", "sutler")) if word not in known]
         if strange:
             raise ToolError(f"suite {name}, group {row['name']}: no library is called {', '.join(strange)}")
+    from . import claims
+
+    members = {entry.name: entry.group for entry in entries}
+    for row in data.get("claim", []):
+        wrong = claims.mistake(row, groups, members, known)
+        if wrong:
+            raise ToolError(f"suite {name}, claim '{row.get('says', '?')}': {wrong}")
     return Suite(
         name,
         data.get("title", name),
@@ -175,6 +185,7 @@ def load(name: str) -> Suite:
         bool(data.get("build", False)),
         data.get("packages", ""),
         float(data.get("minutes", 0)),
+        tuple(data.get("claim", ())),
         data,
     )
 
@@ -215,8 +226,8 @@ def assembled(row: Mapping[str, Any]) -> Library:
 
     settings = {key: str(value) for key, value in row.get("settings", {}).items()}
     if "engine" in row:
-        return engines.engine(row["engine"], row.get("backend", "glibc"), row["name"], settings)
-    below = engines.backend_file(row["backend"])
+        return engines.engine(row["engine"], _placed(row.get("backend", "glibc")), row["name"], settings)
+    below = engines.backend_file(_placed(row["backend"]))
     return Library(row["name"], (str(below),) if below else (), settings)
 
 
@@ -252,7 +263,11 @@ def _entry(suite: str, row: Mapping[str, Any], groups: Mapping[str, Mapping[str,
         raise ToolError(f"suite {suite}, {row['name']}: there is no group '{group}'")
     own = any("@bench@" in word for word in row["run"])
     command = tuple(_placed(word) for word in row["run"])
-    counted = (sys.executable, "-m", "sutler_tool.counted", "--", *command) if row.get("count") else command
+    count = row.get("count", False)
+    if count not in (False, True, "cache", "rate"):
+        raise ToolError(f"suite {suite}, {row['name']}: count is true, \"cache\" or \"rate\"")
+    how = (count,) if isinstance(count, str) else ()
+    counted = (sys.executable, "-m", "sutler_tool.counted", *how, "--", *command) if count else command
     maker = row.get("input")
     if maker is not None and maker not in inputs.MAKERS:
         raise ToolError(f"suite {suite}, {row['name']}: no input is called {maker}")
@@ -274,7 +289,7 @@ def _entry(suite: str, row: Mapping[str, Any], groups: Mapping[str, Mapping[str,
         hide_output=own or bool(row.get("hide_output", False)),
         prepare=prepare if swept else None,
     )
-    needs = (command[0],) + (("valgrind",) if row.get("count") else ()) + ((row["program"],) if "program" in row else ())
+    needs = (command[0],) + (("valgrind",) if count else ()) + ((row["program"],) if "program" in row else ())
     return Entry(
         row["name"],
         job,
@@ -290,6 +305,7 @@ def _entry(suite: str, row: Mapping[str, Any], groups: Mapping[str, Mapping[str,
         seconds=float(row.get("seconds", 0.5 if own else 1.0)),
         most_rounds=int(row.get("rounds", 0)),
         warm=_warm(suite, row),
+        counted=bool(count),
     )
 
 
