@@ -2,13 +2,14 @@
  *
  * Why: the 2013 report scores fragmentation as memory the program needs over memory the allocator took, 1.0 being
  * perfect, for four shapes of work.  `needs` is the bytes the program asked for and holds, but at least 4 KiB (so the
- * report: which makes the score meaningless, and says so, for shapes that hold a few bytes: cache).  `took` is the
- * growth of resident anonymous memory between the moment all threads exist and the moment when all of them hold their
- * most.
+ * report: which makes the score meaningless, and says so, for shapes that hold a few bytes: scratch and thrash).
+ * `took` is the growth of resident anonymous memory between the moment all threads exist and the moment when all of
+ * them hold their most.
  *
  *   shape=larson      every thread has replaced random blocks of random sizes many times
  *   shape=threadtest  every thread has allocated and freed its share of small objects many times, and holds them again
- *   shape=cache       every thread has allocated and freed one 8-byte object many times, and holds it
+ *   shape=thrash      every thread has allocated and freed one 8-byte object many times, and holds it
+ *   shape=scratch     the same, after freeing an object that the main thread gave it
  *
  * Nothing here is a timing; `seconds` is only how long it took.
  */
@@ -32,6 +33,7 @@ static pthread_barrier_t all_threads_exist;
 static uint64_t before_kib, holding_kib;
 static uint64_t live_bytes; /* of all workers, summed with atomics outside any interval */
 static struct slots *tables;
+static void **given; /* shape=scratch: the main thread's objects, one for each worker */
 static uint32_t x_read;
 
 static uint64_t replace_random_blocks(struct slots *slots, struct worker *worker)
@@ -76,6 +78,7 @@ static void fragmentation_setup(struct worker *worker)
         before_kib = memory_anonymous_kib();
     }
     pthread_barrier_wait(&all_threads_exist);
+    free(given[worker->index]);
     uint64_t live = random_sizes ? replace_random_blocks(slots, worker) : refill_all(slots, worker);
     __atomic_fetch_add(&live_bytes, live, __ATOMIC_RELAXED);
     worker->ops = params.rounds * params.blocks;
@@ -101,7 +104,7 @@ int main(int argc, char **argv)
 {
     const struct arg args[] = {
         {"threads", ARG_COUNT, &params.threads, "threads"},
-        {"shape", ARG_TEXT, &params.shape, "larson, threadtest or cache"},
+        {"shape", ARG_TEXT, &params.shape, "larson, threadtest, scratch or thrash"},
         {"blocks", ARG_COUNT, &params.blocks, "blocks per thread (0: the shape's usual number)"},
         {"size", ARG_COUNT, &params.size, "bytes of a block (larson: of the smallest), at least 8"},
         {"max", ARG_COUNT, &params.max, "larson: largest block"},
@@ -111,14 +114,18 @@ int main(int argc, char **argv)
     if (!params.blocks) {
         params.blocks = !strcmp(params.shape, "larson")       ? 10000
                         : !strcmp(params.shape, "threadtest") ? 30000
-                        : !strcmp(params.shape, "cache")      ? 1
+                        : !strcmp(params.shape, "scratch")    ? 1
+                        : !strcmp(params.shape, "thrash")     ? 1
                                                               : 0;
     }
     if (!params.blocks)
-        args_reject("shape", "larson, threadtest or cache");
+        args_reject("shape", "larson, threadtest, scratch or thrash");
     if (!params.threads || params.threads > 4096)
         args_reject("threads", "1 to 4096");
     tables = pages_map(params.threads * sizeof(*tables));
+    given = pages_map(params.threads * sizeof(*given));
+    for (uint64_t i = 0; i < params.threads && !strcmp(params.shape, "scratch"); i++)
+        given[i] = malloc(params.size);
     pthread_barrier_init(&all_threads_exist, NULL, (unsigned)params.threads);
     const struct team team = {.threads = params.threads,
                               .setup = fragmentation_setup,

@@ -173,10 +173,10 @@ static void allocate(bool second)
 int main(int argc, char **argv)
 {
     uint64_t ops = 200000;
-    const struct arg args[] = {{"ops", ARG_COUNT, &ops, "rounds of each kind; a tenth where threads may sleep"}};
+    const struct arg args[] = {{"ops", ARG_COUNT, &ops, "rounds of each kind; a twentieth where threads may sleep"}};
     ARGS_READ("synchronization", argc, argv, args);
-    if (ops < 10 || ops > 100000000)
-        args_reject("ops", "10 to 100000000");
+    if (ops < 20 || ops > 100000000)
+        args_reject("ops", "20 to 100000000");
     if (!cpus_two(cpus)) {
         fprintf(stderr, "synchronization: skipped: needs two cpus\n");
         return 77;
@@ -184,7 +184,7 @@ int main(int argc, char **argv)
     sem_init(&semaphore[0], 0, 0);
     sem_init(&semaphore[1], 0, 0);
     cpu_of_thread_set(0, cpus[0]);
-    uint64_t ns = 0, slow = ops / 10;
+    uint64_t ns = 0, slow = ops / 20;
     double malloc_ns = timed(allocate, false, ops, &ns) / 2;
     double lock_ns = timed(lock_by_mutex, false, ops, &ns);
     double spin_lock_ns = timed(lock_by_spinning, false, ops, &ns);

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import json
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Callable
 
 from . import workloads
+from .paths import require_tree
 
 
 def cpp(folder: Path) -> None:
@@ -153,6 +157,54 @@ console.log(total);
     )
 
 
+_PERL = """my %seen; my @kept;
+for my $turn (1 .. $ARGV[0]) {
+  for my $i (1 .. 1500) {
+    my @words = map { "w" . ($i * $_ * 7919 % 1009) } 1 .. 6;
+    $seen{$_}++ for @words;
+    push @kept, [join(",", sort @words), length $i];
+  }
+  @kept = sort { $a->[0] cmp $b->[0] } @kept; $#kept = 499;
+}
+print scalar(keys %seen), " $kept[7][0]\\n";
+"""
+_PYTHON = """import json, sys
+records = [{"id": i, "tags": [str(i * k % 997) for k in range(5)]} for i in range(300)]
+for turn in range(int(sys.argv[1])):
+    records = sorted(json.loads(json.dumps(records)), key=lambda r: (r["tags"], r["id"]))
+print(len(json.dumps(records)))
+"""
+_RUBY = """seen = Hash.new(0); kept = []
+ARGV[0].to_i.times { 1500.times { |i| words = (1..6).map { |k| "w#{i * k * 7919 % 1009}" }; words.each { |w| seen[w] += 1 }
+kept << words.sort.join(",") }; kept = kept.sort.first(500) }
+puts seen.size, kept[7]
+"""
+_SQL = """CREATE TABLE t(id INTEGER PRIMARY KEY, a INTEGER, b TEXT);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+INSERT INTO t SELECT i, (i * 7919) % 1007, printf('%d-%s', i % 97, hex(i * 31)) FROM n;
+CREATE INDEX ta ON t(a);
+SELECT a, count(*) c, group_concat(b) FROM t GROUP BY a ORDER BY c DESC, a LIMIT 3;
+"""
+
+
+def papers(folder: Path) -> None:
+    """Small inputs of the suite `engines`: run under callgrind, or with a message to another thread at each call."""
+    generator = require_tree() / "bench" / "paper" / "generate_source.py"
+    for name, *words in (("papers.c", "c", "8"), ("papers_small.c", "c", "2"), ("papers.cpp", "cpp", "1")):
+        unit = subprocess.run([sys.executable, generator, words[0], "--functions", words[1]], capture_output=True, check=True)
+        (folder / name).write_bytes(unit.stdout)
+    item = '<item key="{0}" name="n{1}"><part>{0}</part><part at="{2}">text</part></item>'
+    for name, count in (("papers.xml", 30000), ("papers_small.xml", 1500)):
+        items = [item.format(i, i * 7919 % 1009, i % 7) for i in range(count)]
+        (folder / name).write_text("<items>\n" + "\n".join(items) + "\n</items>\n")
+    (folder / "papers.json").write_text(json.dumps([{"id": i, "tags": [str(i * k % 997) for k in range(5)]} for i in range(2000)]))
+    (folder / "papers.pl").write_text(_PERL)
+    (folder / "papers.py").write_text(_PYTHON)
+    (folder / "papers.rb").write_text(_RUBY)
+    (folder / "papers.sql").write_text(_SQL)
+    (folder / "papers.bc").write_text("x = 1\nfor (i = 1; i < 400; i++) x = x * i\nlength(x)\nquit\n")
+
+
 def none(folder: Path) -> None:
     """A program that makes its own input."""
 
@@ -167,5 +219,6 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "smt": smt,
     "postscript": postscript,
     "node": node,
+    "papers": papers,
     "none": none,
 }
