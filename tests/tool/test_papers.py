@@ -60,6 +60,16 @@ def test_every_table_of_the_suite_has_its_place() -> None:
     assert wanted <= set(marks) and len(marks) == len(set(marks))
 
 
+def test_what_the_page_cites_exists() -> None:
+    """Rows, columns and tables that sentences name in backticks; paths and settings are test_docs.py's affair."""
+    suite = suites.load("engines")
+    known = {*suite.groups, *(entry.name for entry in suite.entries), *(row["name"] for row in suite.meta["library"]), "glibc", "sutler"}
+    known |= {key for entry in suite.entries for key in (entry.figure, *entry.also)} | set(GENERAL)
+    cited = {name for sentence in sentences(PAGE.read_text()) for name in re.findall(r"`([^`]+)`", sentence.replace("\n", " "))}
+    assert {name for name in cited if "/" not in name and not name.startswith("SUTLER_")} - known == set()
+
+
+GENERAL = ("report", "hotpath", "malloc_usable_size", "compute", "MMT over")
 TABLE = "<!-- table T -->\n\n| | a |\n|---|---:|\n| row | 1,234 ±5% |\n\n<!-- end -->\n\n"
 
 
