@@ -27,6 +27,7 @@
  *   small    bins every 16 bytes up to 512 (malloc's blocks are aligned to 16)
  *   shrink   bins that shrink when not used
  *   fifo     freed blocks go behind the others, by way of the manager, not to the front ("16 %" is what the front gained)
+ *   ordered  the blocks of a refill go into the bin by address, so that neighbours are handed out one after the other
  *   buffers  a small buffer for each thread before the shared bins
  *   bulk     these filled and emptied by one reservation and one swap for several blocks
  * One manager serves all: the thesis's several would be one for each private heap, and the bins are shared.
@@ -300,7 +301,8 @@ static bool *option_named(const char *name)
         const char *name;
         bool *option;
     } options[] = {{"three", &lfb_options.three}, {"small", &lfb_options.small},     {"shrink", &lfb_options.shrink},
-                   {"fifo", &lfb_options.fifo},   {"buffers", &lfb_options.buffers}, {"bulk", &lfb_options.bulk}};
+                   {"fifo", &lfb_options.fifo},   {"ordered", &lfb_options.ordered}, {"buffers", &lfb_options.buffers},
+                   {"bulk", &lfb_options.bulk}};
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         if (strcmp(name, options[i].name) == 0)
             return options[i].option;

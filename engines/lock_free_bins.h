@@ -35,7 +35,7 @@ struct bin {
 
 /* thesis chapter 10, SUTLER_LFB=three,small,... */
 struct lfb_options {
-    bool three, small, shrink, fifo, buffers, bulk;
+    bool three, small, shrink, fifo, ordered, buffers, bulk;
 };
 
 extern struct bin lfb_bins[LFB_BINS];

@@ -102,6 +102,42 @@ static uint64_t serve_misses(void)
     return all;
 }
 
+/* Two lists in order of address become one.  A thread that is too late for its pop may still read a link. */
+static struct block *merged(struct block *a, struct block *b)
+{
+    struct block *first = NULL, **end = &first;
+    while (a != NULL && b != NULL) {
+        struct block **lower = (uintptr_t)a < (uintptr_t)b ? &a : &b;
+        STORE_RELAXED(end, *lower);
+        end = &(*lower)->next;
+        *lower = *end;
+    }
+    STORE_RELAXED(end, a != NULL ? a : b);
+    return first;
+}
+
+/* chapter 10: in order of address.  sorted[i] holds 2^i blocks, or none: a merge sort from below. */
+static struct block *in_order(struct block *first, struct block **last)
+{
+    struct block *sorted[32] = {NULL};
+    for (struct block *block = first, *next; block != NULL; block = next) {
+        next = block != *last ? block->next : NULL;
+        STORE_RELAXED(&block->next, NULL);
+        unsigned i = 0;
+        for (; sorted[i] != NULL; i++) {
+            block = merged(sorted[i], block);
+            sorted[i] = NULL;
+        }
+        sorted[i] = block;
+    }
+    struct block *all = NULL;
+    for (unsigned i = 0; i < 32; i++)
+        all = merged(sorted[i], all);
+    for (*last = all; (*last)->next != NULL; *last = (*last)->next)
+        ;
+    return all;
+}
+
 /* thesis 6.2, 6.3: a bin under half of its size is filled to half. */
 static void refill(unsigned index)
 {
@@ -124,6 +160,8 @@ static void refill(unsigned index)
         count++;
         serve_misses();
     }
+    if (count > 0 && lfb_options.ordered)
+        first = in_order(first, &last);
     if (count > 0)
         bin_append(bin, first, last, count);
     bin_tell(bin);

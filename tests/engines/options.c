@@ -53,6 +53,17 @@ static void fifo(void)
     CHECK_MSG(same < 500, "the block freed last came next %zu of 1000 times", same);
 }
 
+/* With blocks that come back through the manager (`fifo`): a refill is in order of address, however the blocks were freed. */
+static void ordered(void)
+{
+    warm(100);
+    allocate_all(100);
+    size_t ascending = 0;
+    for (size_t i = 1; i < BLOCKS; i++)
+        ascending += (uintptr_t)blocks[i] > (uintptr_t)blocks[i - 1];
+    CHECK_MSG(ascending > BLOCKS * 3 / 4, "%zu of %d blocks lie above the one before", ascending, BLOCKS - 1);
+}
+
 /* A block is at most as large as its bin and what the library rounds up to. */
 static void small(void)
 {
@@ -118,7 +129,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"fifo", fifo},         {"small", small}, {"conservative", conservative}, {"shortcut", shortcut},
+    } cases[] = {{"fifo", fifo},         {"ordered", ordered}, {"small", small}, {"conservative", conservative}, {"shortcut", shortcut},
                  {"queue", queue}, {"bucket", bucket}};
     engine_begin(100);
     CHECK(argc == 2);
