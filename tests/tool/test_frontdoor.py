@@ -23,7 +23,7 @@ def door(*words: str, **settings: str) -> subprocess.CompletedProcess[str]:
 def test_alone_it_lists_the_verbs() -> None:
     done = door()
     assert done.returncode == 0
-    for verb in ("demo", "test", "run", "build", "compare", "profile", "bench", "report", "peers", "doctor"):
+    for verb in ("demo", "test", "run", "build", "compare", "profile", "bench", "report", "corpus", "peers", "doctor"):
         assert f"./sutler {verb}" in done.stdout
 
 

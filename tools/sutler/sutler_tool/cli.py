@@ -238,6 +238,24 @@ def bench(
 
 
 @app.command()
+def corpus(
+    peers: Optional[str] = typer.Option(
+        None, "--with", metavar="NAME,...", help="Peers to run beside Sutler and glibc (default: the hardened ones)."
+    ),
+    each: bool = typer.Option(False, "--each", help="Show every case, not only the counts of each class."),
+    markdown: Optional[Path] = typer.Option(
+        None, "--markdown", metavar="FILE", help="Write the table between the lines '<!-- table who catches what -->' and "
+        "'<!-- end -->' of this page."
+    ),
+    library: Optional[str] = LIBRARY,
+) -> None:
+    """Which memory bugs does each allocator catch?  A program commits one after the other."""
+    from .corpus import HARDENED_PEERS, corpus as run
+
+    raise typer.Exit(run(console, HARDENED_PEERS if peers is None else _names(peers), markdown, each, library))
+
+
+@app.command()
 def report(
     folder: Path = typer.Argument(..., metavar="DIR", help="A folder that `bench` wrote."),
     screenshot: Optional[Path] = typer.Option(

@@ -285,3 +285,14 @@ def publish(found: Results, page: Path, say: Callable[[str], None]) -> int:
     for name in missing:
         say(f"{page} has no place for {name}: put the lines '<!-- table {name} -->' and '<!-- end -->' where it belongs")
     return len(missing)
+
+
+def write_table(page: Path, name: str, text: str) -> None:
+    """Fills one mark of a page with a table made elsewhere."""
+    before = page.read_text()
+    filled = MARK.sub(
+        lambda match: f"<!-- table {name} -->\n\n{text}\n<!-- end -->" if match["name"] == name else match.group(0), before
+    )
+    if not any(match["name"] == name for match in MARK.finditer(before)):
+        raise ToolError(f"{page} has no place for it: put the lines '<!-- table {name} -->' and '<!-- end -->' where it belongs")
+    page.write_text(filled)
