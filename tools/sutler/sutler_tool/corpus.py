@@ -56,7 +56,7 @@ def classify(status: int, errors: str) -> str:
             reported.add(stage)
     if status in (-signal.SIGALRM, -signal.SIGKILL):
         raise CorpusError("it hangs")
-    if "before" in reported or stage == "before" and status < 0:
+    if "before" in reported or (stage == "before" and status < 0):
         raise CorpusError(f"it failed before the bug (status {status}): {errors[:300]}")
     if "bug" in reported or (status < 0 and stage == "bug"):
         return "caught at once"
@@ -187,7 +187,7 @@ def corpus(
     from rich.table import Table
 
     from .machine import describe
-    from .peers import obtain
+    from .peers import named, obtain
     from .publish import write_table
 
     say: Callable[[str], None] = lambda text: console.print(f"sutler: {text}", markup=False, highlight=False)  # noqa: E731
@@ -212,8 +212,9 @@ def corpus(
     console.print(shown)
     if page:
         about = describe(paths.require_tree())
-        line = f"{about['date']}, commit {about['source']}; {about['cpu']}, kernel {about['kernel']}; {len(cases)} cases. `./sutler corpus --markdown {page}`"
-        write_table(page, TITLE, markdown(seen, line))
+        line = f"{about['date']}, commit {about['source']}; kernel {about['kernel']}, glibc {about['libc'].split()[-1]}; "
+        line += ", ".join(f"{peer.name}: {peer.source} {peer.row.get('version', '')}".strip() for peer in named(peers))
+        write_table(page, TITLE, markdown(seen, f"{line}.\n`./sutler corpus --markdown {page}`; {len(cases)} cases."))
     wrong = 0
     for name, column in (("sutler", "plain"), ("sutler-hardened", "hardened")):
         for case, outcome in expectations(column).items():
