@@ -21,8 +21,8 @@ struct arena {
     uint32_t fresh_first, fresh_end; /* opened, never used */
 };
 
-/* Superblocks and large blocks live apart (enum span_use): the one's arena is dense and asked to be huge pages,
- * the other's may be touched anywhere or hardly at all, or be filled (huge_policy.h). */
+/* By enum span_use.  Superblocks fill the dense arena, so huge pages are asked for there; a large block may be touched
+ * anywhere, or hardly at all, or be filled (huge_policy.h). */
 extern struct arena arena[2];
 
 struct arena *arena_of(uint32_t slice);
@@ -53,7 +53,7 @@ bool arena_open(struct arena *a, size_t slices);
 /* How many of the slices hold this. */
 size_t slices_holding(uint32_t first, size_t slices, enum content content);
 
-/* Free spans in somebody's hands for a moment, who purges their pages or prefaults them. */
+/* How many free spans are out of the bins for a moment, to be purged or prefaulted. */
 extern _Atomic unsigned spans_away;
 
 extern struct span_counts span_count;
@@ -64,7 +64,8 @@ void span_count_taken(uint32_t first, size_t slices);
 struct span_returned {
     size_t dirty_bytes, prefaulted_bytes;
 };
-/* Marks these slices as without pages; by whoever has them.  Then, with span_lock held, they are counted. */
+/* The first, called by whoever has the slices, marks them as without pages; the second, with span_lock held, counts
+ * them. */
 struct span_returned span_forget_pages(uint32_t first, size_t slices);
 void span_count_returned(struct span_returned r);
 

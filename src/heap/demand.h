@@ -2,9 +2,9 @@
  *
  * What the heap and the manager tell each other.
  *
- * Work for a manager that should not wait for the clock: the prefault pool has fallen below half its target, or freed
- * mappings wait to be unmapped.  Raised by the heap; the program's slow paths tell the manager, once, who lowers it
- * and looks.
+ * Demand is work for the manager that should not wait for its clock: the prefault pool has fallen below half its
+ * target, or freed mappings wait to be unmapped.  The heap raises it, one of the program's slow paths wakes the
+ * manager, and the manager lowers it and looks.
  */
 #ifndef SUTLER_HEAP_DEMAND_H
 #define SUTLER_HEAP_DEMAND_H
@@ -16,14 +16,13 @@
 enum heap_demand { demand_none, demand_raised, demand_delivered };
 extern _Atomic uint32_t heap_demand;
 
-/* The manager is to leave and somebody waits for that: what it does on its clock ends at the next batch. */
+/* Somebody waits for the manager to leave: what it does on its clock ends at the next batch. */
 extern _Atomic bool manager_stop_requested;
 
 /* There is a manager, which calls mapping_unmap_deferred (large.h) when there is demand. */
 extern _Atomic bool unmap_is_async;
 
-/* There is none, and none is expected soon: what it would do ahead of the program the program does.  Until it is known
- * whether there will be one this is false. */
+/* There is no manager, nor will there be soon: the program prefaults for itself.  False while that is not known. */
 extern _Atomic bool manager_is_missing;
 
 /* The manager has seen that memory is short: the heap looks harder for free blocks before it takes fresh memory. */

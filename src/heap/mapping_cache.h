@@ -4,8 +4,8 @@
  * most MAPPING_DEFERRED_BYTES that wait for it.  A forked child does not get those: it would copy their page tables
  * and unmap them.
  *
- * It is kept as it is where memory is ample (ample.h); else its pages are given up (MADV_FREE, a third of the price of
- * munmap): the system takes them when it wants memory.
+ * Where memory is ample (ample.h) a mapping is kept as it is.  Elsewhere the system may take its pages when it wants
+ * memory (MADV_FREE, which costs a third of munmap).
  *
  * mapping_lock is held unless it says otherwise.
  */
@@ -18,7 +18,7 @@
 
 /* One that fits without wasting more than a quarter, with its size; its address is 0 if there is none. */
 uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got);
-/* With no lock held, before one is given: it takes its time.  False if it cannot be kept. */
+/* Called before mapping_cache_give with no lock held, for it takes long.  False if the mapping cannot be kept. */
 bool mapping_cache_prepare(uintptr_t address, size_t bytes);
 /* False if it is full: the mapping is the caller's to unmap. */
 bool mapping_cache_give(uintptr_t address, size_t bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Outboxes: small blocks that threads of one heap free for another are collected, and sent to their superblocks many at a
- * time (snmalloc's BatchIt does so per slab).  A free to the outbox is a section like one at home, and costs as much: no
- * atomic instruction, and no line that another cpu is writing.
+ * Outboxes: small blocks that threads of one heap free for another are collected, and sent to their superblocks many at
+ * a time (snmalloc's BatchIt does so per slab).  A free to the outbox is a section like one at home, and costs as much:
+ * no atomic instruction, and no line that another cpu is writing.
  *
  * A heap has OUTBOX_CHAINS chains, each of blocks of one slice, whose number picks it; a chain is linked as
  * x_remote is, from an empty list.  It is sent when it is as long as the superblock's `batch`, when a block of another
@@ -11,9 +11,9 @@
  *
  * Bound: OUTBOX_CHAINS x BATCH_BYTES a heap wait, and keep as many superblocks from becoming empty.
  *
- * Who may write a chain: sections of the heap (hot_send), and under the heap's lock a section of it that takes the chain.
- * While `outbox` is NULL, and a fence has passed since, who made it so; frees go straight to their superblocks meanwhile.
- * Where the fence is refused nobody else could ever send them, and there is no outbox.
+ * Who may write a chain: sections of the heap that add a block (hot_send), or, under the heap's lock, take the chain.
+ * Whoever set `outbox` to NULL has the chains to itself once a fence has passed; frees go straight to their superblocks
+ * meanwhile.  Where the fence is refused, a chain of a heap that nobody runs on could not be sent: there is no outbox.
  */
 #ifndef SUTLER_HEAP_OUTBOX_H
 #define SUTLER_HEAP_OUTBOX_H
@@ -32,7 +32,7 @@ static inline void outbox_start(struct heap *h)
     h->outbox = sync_mode == sync_rcs && rcs_has_fence() ? h->chain : NULL;
 }
 
-/* A chain that is on no heap's outbox any more goes to its superblock; the superblock's owner is returned, or NULL. */
+/* Sends a chain that was taken out of an outbox to its superblock; returns the superblock's owner, or NULL. */
 struct heap *outbox_deliver(uint64_t chain);
 
 /* Takes chain number `i` out of the outbox of `h`, the heap the caller runs on.  Lock held.  0 if there is none, or the
@@ -42,8 +42,8 @@ uint64_t outbox_take(struct heap *h, unsigned i);
 /* Sends everything the outbox of `h`, the heap the caller runs on, has.  Lock held. */
 void outbox_send(struct heap *h);
 
-/* The same for all heaps, or those to which nothing was added since the last time; *changed is set if some stays.  In a
- * pass, with no lock held. */
+/* The same for all heaps, or for those to which nothing was added since the last time; *changed is set if others have
+ * something.  In a pass, with no lock held. */
 void outboxes_send(bool all, bool *changed);
 
 /* In a child. */

@@ -3,11 +3,11 @@
  * A pass is work that takes superblocks, spans or mappings out of the heap for a while: a purge, or a job of the
  * manager's.  Passes run one at a time, in batches; between two batches another pass may come in.
  *
- * A fork pauses the manager between two batches, where it holds no lock and has nothing in its hands, so that a child
- * finds whole whatever the manager works on.  The thread that forks holds nothing meanwhile either: it may be about to
- * wait for a lock of libc's whose holder wants to allocate.  For the same reason a thread of the program is not paused
- * in a pass of its own: it may hold the lock the fork waits for.  What a fork catches half-done of that, the child makes
- * whole (recover.c).
+ * A fork pauses the manager between two batches, where it holds no lock and nothing is taken out of the heap, so that a
+ * child finds whole what the manager works on.  The forking thread holds no lock either while it waits for that: it may
+ * be about to wait for a lock of libc whose holder wants to allocate.  For the same reason threads of the program are
+ * not paused in their passes: one may hold the lock that the fork waits for.  What a fork catches half-done there, the
+ * child makes whole (recover.c).
  */
 #ifndef SUTLER_HEAP_PASS_H
 #define SUTLER_HEAP_PASS_H
@@ -18,7 +18,7 @@
 /* What a purge takes. */
 enum purge_what {
     purge_force, /* malloc_trim */
-    purge_decay,  /* what has not changed since the last purge pass: the manager's clock, while the program works */
+    purge_decay, /* what has not changed since the last purge pass: the manager's clock, while the program works */
     purge_idle,  /* the same, also where that breaks huge pages, and superblocks of large blocks with but a few of
                   * them free: then the clock stops */
 };
@@ -29,7 +29,7 @@ extern struct lock pass_lock;
 void pass_begin(void);
 void pass_end(void);
 
-/* Between two batches: lets others in who wait. */
+/* Between two batches: lets in whoever waits. */
 void pass_yield(void);
 /* True if somebody waits: a long batch ends early. */
 bool pass_is_wanted(void);

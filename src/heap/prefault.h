@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Prefaulting: the system puts pages behind memory that nobody has, so that who takes it does not wait.
+ * Prefaulting: the system puts pages behind memory that nobody has, so that whoever takes it does not wait.
  *
  * A huge page is asked for immediately before it is prefaulted, and only then handed over; all other memory of the
- * dense arena is told to have small pages.  So nobody else ever comes upon one that has still to be cleared, which
+ * dense arena is told to have small pages.  So nobody else ever waits for a huge page to be cleared, which
  * takes a tenth of a millisecond, and milliseconds where the system's host has to find the memory first.
  *
  * The manager does that ahead of the program (prefault_pool.h).  Where there is none, or none at the moment, the thread

@@ -7,13 +7,13 @@
  * Descriptors lie in an array, 1 << DESCRIPTOR_SHIFT bytes each; they are never unmapped, and may be read at any time
  * without a lock.  A reader that holds nothing loads `kind` first.
  *
- * Who may write what.  A slice belongs to the span lock while it is in a bin, and else to whoever took it out: the owner
- * of the superblock, the holder of the large block, a pass, a thread that is about to give it back.
+ * Who may write what.  A slice belongs to the span lock while it is in a bin, and else to whoever took it out: the
+ * owner of the superblock, the holder of the large block, a pass, a thread that is about to free it.
  *   kind         whoever it belongs to, after the rest of the descriptor.  Large to kept by compare-and-swap, for two
  *                threads may free the block at once
  *   next, prev   under the lock of the list
  *   first        whoever makes it the end of a free span, before that
- *   to_head      whoever makes it a tail, before that, or gives it back
+ *   to_head      whoever makes it a tail, before that, or frees it
  *   slices       whoever makes the run, before that
  *   content      whoever it belongs to while it is free; the same of is_aged
  *   is_large     under the span lock
@@ -34,16 +34,16 @@
  *      unknown -> large -> kept -> unknown         span_block_take, free_once, span_give
  *                 large <- kept                    large_take_kept
  *      superblock -> quarantine                    superblock_quarantine; for ever
- *      unknown -> signal_safe                        add_area; for ever */
+ *      unknown -> signal_safe                      add_area; for ever */
 enum slice_kind {
-    slice_unknown,    /* never used, or inside a free or large span */
-    slice_superblock, /* first slice of a superblock */
-    slice_tail,       /* a later slice of a superblock */
-    slice_large,      /* first slice of a large block */
-    slice_kept,       /* the same, freed and kept for the next one (span_cache.h) */
-    slice_free,       /* first slice of a free span */
-    slice_free_end,   /* last slice of a free span of more than one */
-    slice_quarantine, /* first slice of a superblock found damaged: its memory is never used again */
+    slice_unknown,     /* never used, or inside a free or large span */
+    slice_superblock,  /* first slice of a superblock */
+    slice_tail,        /* a later slice of a superblock */
+    slice_large,       /* first slice of a large block */
+    slice_kept,        /* the same, freed and kept for the next one (span_cache.h) */
+    slice_free,        /* first slice of a free span */
+    slice_free_end,    /* last slice of a free span of more than one */
+    slice_quarantine,  /* first slice of a superblock found damaged: its memory is never used again */
     slice_signal_safe, /* blocks for signal handlers that interrupted the allocator */
 };
 
