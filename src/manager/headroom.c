@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * A look at what is left reads up to twenty files, and takes as long as clearing a huge page or two.  So what was seen
- * holds for a while: until the process itself has taken a sixteenth of it, or others could have.  They take what they
- * like, and are given credit for a gigabyte in ten seconds; should one be faster, what is at stake is the prefault
- * pool, 8 MiB at most.  Limits are set once, mostly: where no group had one, all are looked at again after a minute
- * only, and until then just the machine is.  Away from limits that is one file in ten seconds.
+ * The headroom is cached: reading it costs up to twenty files, as long as clearing a huge page or two.  The cached
+ * value holds until this process has taken a sixteenth of it, or others may have: they are expected to take a gigabyte
+ * in ten seconds, and if one is faster, only the prefault pool is at stake, 8 MiB.  Limits rarely change: where no
+ * group had one, the groups are read again after a minute, and until then only the machine is.  Away from limits that
+ * is one file in ten seconds.
  */
 #include "manager/headroom.h"
 

@@ -17,7 +17,7 @@ struct job {
     const char *name;
     enum job_trigger trigger;
     uint64_t period_ns; /* until the next run, if this one left something to do */
-    uint64_t budget_ns; /* how long a run may take, as far as the job can be stopped half-way */
+    uint64_t budget_ns; /* for a run that can be cut short */
     /* Holds the pass lock for at most some milliseconds at a time.  Returns true if another run a period later may find
      * something to do. */
     bool (*run)(uint64_t budget_ns);
@@ -26,8 +26,7 @@ struct job {
 /* Runs what is due at `now_ns`; returns when to look again, or UINT64_MAX if nothing is left to do. */
 uint64_t jobs_run(uint64_t now_ns);
 
-/* The heap has changed: jobs on the clock are due one period from now.  Or there is demand: jobs for that are due
- * now. */
+/* Makes jobs due that are not: on the clock a period from now, on demand now. */
 void jobs_rouse(enum job_trigger trigger, uint64_t now_ns);
 
 /* By each new manager thread, before it runs jobs. */

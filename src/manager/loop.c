@@ -14,8 +14,8 @@
 #include "os/guest.h"
 #include "os/os.h"
 
-/* How often, while awake, it looks whether it is in the program's way; and how long it stays away then. */
-#define PLACE_LOOK_NS 500000000ull
+/* How often, while awake, it asks whether a cpu is spare; and how long it stays away if none is. */
+#define SPARE_LOOK_NS 500000000ull
 #define AWAY_NS 1000000000ull
 
 static void sleep_until(uint64_t when_ns)
@@ -30,7 +30,7 @@ static void sleep_until(uint64_t when_ns)
     manager_change(manager_asleep, manager_busy);
 }
 
-/* False if no processor is to spare.  What the program has become meanwhile the manager becomes, too. */
+/* False if no cpu is spare.  Takes on what has changed of the program's priority meanwhile. */
 static bool may_stay(void)
 {
     os_guest_take_no_precedence();
@@ -43,7 +43,7 @@ static void work(void)
     while (!atomic_load(&manager_stop_requested)) {
         uint64_t now = os_now_ns();
         if (now >= look_ns) {
-            look_ns = now + PLACE_LOOK_NS;
+            look_ns = now + SPARE_LOOK_NS;
             if (!may_stay())
                 return manager_stay_away(AWAY_NS);
         }
@@ -60,7 +60,7 @@ static void work(void)
 static void serve(void)
 {
     provision_start();
-    pass_begin(); /* no fork in the middle: the child would have the page */
+    pass_begin(); /* a child of a fork in the middle of this would have the page */
     report_open();
     pass_end();
     work();
@@ -71,9 +71,9 @@ static void serve(void)
 void manager_run(void)
 {
     os_guest_renounce();
-    /* Often left on the cpu it was made on, it would read its files there while the program waits. */
+    /* The system often leaves it on the cpu where it was made, where it would read files while the program waits. */
     os_leave_cpu(manager_life.starter.cpu);
-    /* Sharing the program's file descriptors would be seen: numbers taken that it expects, files kept open. */
+    /* A shared table of file descriptors would be seen: it would take numbers that the program expects. */
     if (!os_thread_settle("sutler-manager"))
         manager_forbid();
     else if (!may_stay())
@@ -82,5 +82,5 @@ void manager_run(void)
         serve();
     atomic_store(&unmap_is_async, false);
     atomic_store(&manager_is_missing, true);
-    unmap_run(0); /* what was left for it since it was made; no more is */
+    unmap_run(0); /* nothing more is deferred from here on */
 }

@@ -14,9 +14,9 @@
 #include "manager/state.h"
 #include "os/os.h"
 
-/* At a fork: how long the program waits for it. */
+/* How long a fork waits for the manager. */
 #define FORK_WAIT_NS 10000000ull
-/* After a park or a fork, which are rarely alone: starting one anew each time costs as much as the call itself. */
+/* How long it stays away after a park or a fork.  More of them often follow, and to start it again costs as much. */
 #define PARKED_NS 250000000ull
 
 THREAD_LOCAL uint16_t own_calls; /* the calling thread's part of manager_life.calls */
@@ -27,7 +27,7 @@ static uint64_t left_ns(uint64_t until_ns)
     return now_ns < until_ns ? until_ns - now_ns : 0;
 }
 
-/* After it was asked to stop.  Returns whether it has gone before so much time has passed. */
+/* Waits at most so long for a manager that was asked to stop; true if it has gone. */
 static bool wait_gone(uint64_t most_ns)
 {
     uint64_t since_ns = os_now_ns(), until_ns = most_ns < UINT64_MAX - since_ns ? since_ns + most_ns : UINT64_MAX;
@@ -87,8 +87,8 @@ bool manager_is_anothers(void)
 
 /* ---- fork ---- */
 
-/* A program of one thread may see that it has two when it forks (Python looks, and warns): so there is none at that
- * moment, nor right after it. */
+/* A program of one thread may notice at a fork that it has two (Python warns about it).  So the manager leaves before,
+ * and stays away for a while. */
 static void leave_for_fork(void)
 {
     const unsigned one_and_the_manager = 2;
@@ -111,7 +111,7 @@ void manager_fork_parent(void)
     pass_resume();
 }
 
-/* In a child, which has only the calling thread: the others will not come back to resume. */
+/* In a child only the calling thread is left: the others will not end their calls. */
 static void forget_calls(void)
 {
     uint32_t others = atomic_load(&manager_life.calls) - own_calls, parks = atomic_load(&manager_life.parks);

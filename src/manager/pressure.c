@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * pressure: when memory is short, everything that is free is purged at once, without waiting whether the
- * program takes it again: first of all the prefault pool; and from then on the heap looks harder for free blocks before
- * it takes fresh memory.  Short is: little is left under a control group's limit or in the machine, or not much is and
- * tasks wait for memory a tenth of their time (pressure stall information, which is read near a limit only).
+ * pressure: when memory is short, purges everything that is free, the prefault pool included, without waiting whether
+ * the program takes it again.  From then on the heap looks harder for free blocks before it takes fresh memory.  Memory
+ * is short if little is left under a control group's limit or in the machine, or if not much is left and tasks wait for
+ * memory a tenth of their time (pressure stall information, read near a limit only).
  *
  * A purge of everything disturbs the program; where it yields little the next one waits longer.
  */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * provision: prefaults pages ahead of the program (heap/prefault_pool.h says which), on the core the program does not
- * use.  It is roused by the program, once per half a pool, and works in pieces of one huge page or, where these are
- * dear or not to be had, 64 KiB, each under the pass lock.
+ * provision: prefaults pages ahead of the program (heap/prefault_pool.h says which), on a processor that the program
+ * does not use.  The program wakes it when half of the pool is used up.  It works in pieces, each under the pass lock:
+ * of one huge page or, where these are dear or not to be had, of 64 KiB.
  *
- * It stops where it would harm: when the memory left to the process is short (prefaulting near a limit would call the
- * system's killer), and for a while when no core is spare: its own thread had to wait for one, or more tasks want to
- * run than there are (the system would move the program's threads about to make room for it).
+ * It stops where it would harm: when little memory is left to the process, because prefaulting near a limit would call
+ * the system's killer; and for a while when no processor is spare, that is, when its own thread had to wait for one or
+ * more tasks want to run than there are processors, and the system would move the program's threads to make room for
+ * it.
  */
 #include "heap/demand.h"
 #include "heap/huge_price.h"
@@ -24,7 +25,7 @@
 #define SPARE_LOOK_NS_MAX 10000000000ull
 /* The time a pool has to last: the manager may be resting, asleep, or waiting for a processor. */
 #define LEAD_NS 100000000ull
-/* How long nothing is prefaulted, nor asked for, after it did harm or would: longer each time in a row. */
+/* How long it rests after it did harm, or would have: longer each time in a row. */
 #define REST_NS_MIN 1000000ull
 #define REST_NS_MAX 64000000ull
 
@@ -39,7 +40,7 @@ static uint64_t spare_look_ns; /* the last look whether a processor was to spare
 static uint64_t spare_wait_ns; /* until the next */
 static bool none_seen;         /* and whether none was */
 
-/* Whether the limits leave room for one more piece. */
+/* True if the limits leave room for one more piece. */
 static bool has_room(uint64_t now_ns)
 {
     bool has = headroom_bytes(now_ns) > MEMORY_HEADROOM_MIN;
@@ -56,9 +57,9 @@ void provision_start(void)
     follows = os_has_default_memory_policy();
 }
 
-/* Pages go to the node of the thread that will use them; or as numactl or the program says: the manager's thread has
- * that policy from the thread that made it.  And it does not stay on that thread's cpu: woken there, it is left there
- * by a system that finds the others busy on the average, and the program is interrupted for every piece. */
+/* Pages go to the node of the thread that will use them, unless numactl or the program has set a policy, which the
+ * manager inherits.  The manager leaves that thread's cpu: it was woken there, and a system that finds the others busy
+ * on the average would leave it there, to interrupt the program for every piece. */
 static void settle_beside(struct os_place place)
 {
     if (follows && place.node != preferred_node)
@@ -80,7 +81,7 @@ static bool prefault_one(uint64_t now_ns)
     return true;
 }
 
-/* Returns false: until then there is nothing to run for. */
+/* Returns false, for provision_run: there is nothing to do until the rest is over. */
 static bool rest(uint64_t now_ns)
 {
     spare_wait_ns = 0;
@@ -135,7 +136,7 @@ bool provision_run(uint64_t budget_ns)
         if (wanted)
             break;
     } while (more && now_ns - start_ns < budget_ns && has_room(now_ns));
-    /* Half of the time somewhere else than on a processor: none is spare. */
+    /* It spent half of the time waiting for a processor: none is spare. */
     const uint64_t noticeable_ns = 1000000;
     uint64_t used_ns = (os_thread_cpu_us() - start_cpu_us) * 1000;
     if (now_ns - start_ns > 2 * used_ns + noticeable_ns)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * reclaim: purges on a clock, with no allocator call needed.  A pass marks what it sees; what has not
- * changed by the next pass is purged (heap/purge.c): pages wholly free inside superblocks still in use, free spans,
- * cached mappings.  A program that frees and regrows within a period pays no fault twice; one that goes to sleep has
- * its memory purged within two periods.  When a pass finds nothing new and nothing to purge, the clock stops
- * until the program's slow paths are heard of again.
+ * reclaim: purges on a clock, without any call of the allocator.  A pass marks what it sees, and purges what has not
+ * changed since the pass before (heap/purge.c): wholly free pages inside superblocks in use, free spans, cached
+ * mappings.  A program that frees and regrows within a period pays no fault twice; one that goes to sleep has its
+ * memory purged within two periods.  When a pass finds nothing new and nothing to purge, the clock stops until slow
+ * paths wake it.
  *
- * Superblocks less than a quarter free are left out while the program works.  Before the clock stops those of large
- * blocks, whose free blocks are whole pages, are purged as well: a manager that sleeps is not woken when memory
- * becomes short, so it keeps nothing that would be purged then.
+ * While the program works, superblocks that are less than a quarter free are left out.  Before the clock stops, those
+ * of large blocks, whose free blocks are whole pages, are purged as well: nothing wakes a sleeping manager when memory
+ * becomes short, so it leaves nothing that it would purge then.
  */
 #include "heap/purge.h"
 #include "manager/jobs.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * A manager on the program's own cpu would take its time.  Which cpus a program may use changes while it runs: it is
- * pinned, by itself or from outside, its cpuset or its quota shrinks, and grows again.  The manager has the cpus of
- * the thread that started it, so both are looked at: the one's own mask, should all threads have been moved, and the
- * other's, should that one have been.
+ * A manager on the program's only cpu would take time from it.  Which cpus a program may use changes while it runs: it
+ * is pinned, or its cpuset or quota shrinks and grows again.  The manager began with the cpus of the thread that
+ * started it.  It looks at its own mask, in case all threads were moved, and at that thread's, in case only that one
+ * was.
  *
- * The quota is in files, which the program's threads do not open, and the manager once in ten seconds.  One too small is
- * remembered for as long, so that no thread is made only to find it again.
+ * The quota is in files.  The program's threads open none of them, the manager does once in ten seconds.  A quota that
+ * is too small is remembered for as long, so that no thread is made only to find it again.
  */
 #include "manager/spare_cpu.h"
 

@@ -7,11 +7,11 @@
 
 #include "base/compiler.h"
 
-/* By a thread of the program: may it run on two cpus? */
+/* Called by a thread of the program: true if it may run on two cpus. */
 bool spare_cpu_is_possible(void);
-/* By the manager, started by this thread: may both still, and does no quota hold them back? */
+/* Called by the manager, which thread `starter` started: true if both still may, and no quota forbids it. */
 bool spare_cpu_is_granted(uint32_t starter);
-/* By the manager: does no processor wait for work at this moment? */
+/* Called by the manager: true if no processor is idle at this moment. */
 bool spare_cpu_is_busy(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * unmap: gives large freed mappings back to the system, which takes milliseconds, so that free of them does not.  Until
- * then a malloc of about the same size may have them again.  Bounded by MAPPING_DEFERRED_BYTES; a program short of
- * memory does it itself.
+ * unmap: unmaps large freed mappings, which takes milliseconds, in place of the thread that frees them.  Until then a
+ * malloc of about the same size may take them again.  MAPPING_DEFERRED_BYTES is the bound; a program that runs short of
+ * memory unmaps them itself.
  */
 #include "heap/large.h"
 #include "heap/pass.h"
