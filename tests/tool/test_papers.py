@@ -109,6 +109,10 @@ def program(name: str, values: dict[str, list[float]], counted: bool = False, ex
         ([5, 20, 9], [5, 5.1, 4.9], {"above": 1}, claims.OPEN),
         ([10, 10], [5, 5], {"above": 1}, claims.OPEN),
         ([], [5, 5, 5], {"above": 1}, claims.UNKNOWN),
+        ([10, 10.1, 9.9], [5, 5.1, 4.9], {"between": [1.5, 3]}, claims.MET),
+        ([10, 10.1, 9.9], [5, 5.1, 4.9], {"between": [3, 4]}, claims.REFUTED),
+        ([10, 10.1, 9.9], [5, 5.1, 4.9], {"between": [1, 1.5]}, claims.REFUTED),
+        ([10, 10.1, 9.9], [5, 5.1, 4.9], {"between": [2, 4]}, claims.OPEN),
     ],
 )
 def test_the_interval_decides(ours: list[float], base: list[float], condition: dict, says: str) -> None:
@@ -169,6 +173,7 @@ def test_a_claim_about_nothing_is_refused(suite_folder: Path) -> None:  # noqa: 
         ("g", '{ of = "glibc", row = "q", above = 1 }'),
         ("g", '{ of = "glibc", above = 1, below = 2 }'),
         ("g", '{ of = "glibc", abvoe = 1 }'),
+        ("g", '{ of = "glibc" }'),
     ):
         (suite_folder / "small.toml").write_text(suite % (rows, holds))
         with pytest.raises(ToolError, match="claim 's'"):

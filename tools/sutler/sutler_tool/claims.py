@@ -9,10 +9,10 @@ A suite's [[claim]] has `paper` (where it is said), `says`, `rows` (a group of t
     of, to          libraries: the figure is of's over to's (without `to`: of's own)
     figure          a printed key instead of the programs' own figure; to_figure: another one for `to`
     row, to_row     one program of the group instead of all (of several: the geometric mean)
-    above, below    the bound
+    above, below    the bound; between = [low, high]: both
 
 The rule: a condition is met where the 95 % interval lies wholly on the claimed side of the bound, refuted where it lies
-wholly on the other, else open.  Fewer than three rounds decide nothing, unless the figure is counted instead of timed.  A
+wholly on the other (or outside of both), else open.  Fewer than three rounds decide nothing, unless the figure is counted instead of timed.  A
 claim is reproduced when all of its conditions are met, not reproduced when all are refuted or the only decided ones are.
 """
 
@@ -27,7 +27,8 @@ from .tables import NO_FIGURE, number
 
 MET, REFUTED, OPEN, UNKNOWN = "met", "refuted", "open", "unknown"
 ROUNDS_THAT_DECIDE = 3
-KEYS = {"of", "to", "figure", "to_figure", "row", "to_row", "above", "below"}
+BOUNDS = ("above", "below", "between")
+KEYS = {"of", "to", "figure", "to_figure", "row", "to_row", *BOUNDS}
 HEADER = ["the paper says", "where", "rows", "holds if", "measured", "today"]
 
 
@@ -38,8 +39,8 @@ def mistake(claim: Mapping[str, Any], groups: Mapping[str, Any], programs: Mappi
     if claim["rows"] not in groups:
         return f"there is no group '{claim['rows']}'"
     for condition in claim["holds"]:
-        if set(condition) - KEYS or "of" not in condition or ("above" in condition) == ("below" in condition):
-            return f"a condition needs `of` and one of above and below, and knows {', '.join(sorted(KEYS))}"
+        if set(condition) - KEYS or "of" not in condition or sum(bound in condition for bound in BOUNDS) != 1:
+            return f"a condition needs `of` and one of {', '.join(BOUNDS)}, and knows {', '.join(sorted(KEYS))}"
         strange = [condition[key] for key in ("of", "to") if condition.get(key, "glibc") not in libraries]
         strange += [condition[key] for key in ("row", "to_row") if key in condition and programs.get(condition[key]) != claim["rows"]]
         if strange:
@@ -71,15 +72,21 @@ def interval(programs: Sequence[Program], condition: Mapping[str, Any]) -> Inter
     return geometric_mean_interval(rows) if rows else NO_FIGURE
 
 
+def limits(condition: Mapping[str, Any]) -> tuple[float, float]:
+    least, most = condition.get("between", (condition.get("above", -math.inf), condition.get("below", math.inf)))
+    return float(least), float(most)
+
+
 def decide(measured: Interval, condition: Mapping[str, Any], counted: bool = False) -> str:
     """MET, REFUTED, OPEN, or UNKNOWN where nothing was measured."""
     if not math.isfinite(measured.value):
         return UNKNOWN
     if measured.rounds < ROUNDS_THAT_DECIDE and not counted:
         return OPEN
-    if "above" in condition:
-        return MET if measured.low > condition["above"] else REFUTED if measured.high <= condition["above"] else OPEN
-    return MET if measured.high < condition["below"] else REFUTED if measured.low >= condition["below"] else OPEN
+    least, most = limits(condition)
+    if measured.low > least and measured.high < most:
+        return MET
+    return REFUTED if measured.high <= least or measured.low >= most else OPEN
 
 
 def verdict(decided: Sequence[str]) -> str:
@@ -102,7 +109,10 @@ def words(condition: Mapping[str, Any]) -> str:
     if "to" in condition:
         left += " / " + side(condition["to"], condition.get("to_row", ""), to_figure)
         left += f" ({figure})" if figure and not to_figure else ""
-    return left + (f" > {condition['above']:g}" if "above" in condition else f" < {condition['below']:g}")
+    least, most = limits(condition)
+    if "between" in condition:
+        return f"{left} in {least:g} to {most:g}"
+    return left + (f" > {least:g}" if "above" in condition else f" < {most:g}")
 
 
 def shown(measured: Interval) -> str:
