@@ -136,6 +136,12 @@ def test_rows_and_figures_can_be_named() -> None:
     assert claims.interval([few, many], {"of": "a", "above": 0}).value == pytest.approx(32**0.5)
 
 
+def test_a_count_of_nothing_is_one() -> None:
+    none = program("none", {"a": [4, 4, 4]}, extra={"waits": "0"})
+    condition = {"of": "a", "figure": "waits", "to": "a", "to_figure": "ns_per_op", "above": 0.001}
+    assert claims.decide(claims.interval([none], condition), condition) == claims.REFUTED
+
+
 def test_a_verdict_takes_all_conditions() -> None:
     met, no, open_, unknown = claims.MET, claims.REFUTED, claims.OPEN, claims.UNKNOWN
     assert claims.verdict([met, met]) == "reproduced"

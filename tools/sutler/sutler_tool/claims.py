@@ -22,7 +22,7 @@ import math
 from typing import Any, Mapping, Sequence
 
 from .results import Program, Results
-from .stats import Interval, geometric_mean_interval
+from .stats import Interval, geometric_mean_interval, ratio_of_medians
 from .tables import NO_FIGURE, number
 
 MET, REFUTED, OPEN, UNKNOWN = "met", "refuted", "open", "unknown"
@@ -50,7 +50,7 @@ def mistake(claim: Mapping[str, Any], groups: Mapping[str, Any], programs: Mappi
 
 def _by_round(program: Program, library: str, figure: str) -> dict[int, float]:
     values = {run.round: program.value(run, figure) for run in program.runs if run.library == library and run.ok}
-    return {turn: value for turn, value in values.items() if value is not None and value > 0}
+    return {turn: value for turn, value in values.items() if value is not None and value >= 0}
 
 
 def interval(programs: Sequence[Program], condition: Mapping[str, Any]) -> Interval:
@@ -66,9 +66,12 @@ def interval(programs: Sequence[Program], condition: Mapping[str, Any]) -> Inter
         base = dict.fromkeys(ours, 1.0)
         if "to" in condition:
             base = _by_round(other, condition["to"], condition.get("to_figure", condition.get("figure", other.figure)))
-        shared = sorted(set(ours) & set(base))
+        shared = [turn for turn in sorted(ours) if base.get(turn)]
         if shared:
             rows.append(([ours[turn] for turn in shared], [base[turn] for turn in shared]))
+    if len(rows) == 1:
+        return ratio_of_medians(*rows[0])  # which may be nothing: no lock was found held
+    rows = [row for row in rows if all(value > 0 for value in row[0])]
     return geometric_mean_interval(rows) if rows else NO_FIGURE
 
 
