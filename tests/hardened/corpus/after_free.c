@@ -76,6 +76,29 @@ static void write_after_trim(const struct bug *bug)
     write_to(block, bug);
 }
 
+/* After others of the size, so that a short quarantine has let go of the block and it lies on a free list.  The next
+ * owners ask for zeros. */
+static void write_listed(const struct bug *bug)
+{
+    static void *others[64], *zeros[256];
+    unsigned char *block = amid(bug->size);
+    for (int i = 0; i < 64; i++)
+        others[i] = take(bug->size);
+    give(block);
+    for (int i = 0; i < 64; i++)
+        give(others[i]);
+    bug_begin();
+    spoil(block + bug->at, bug->length);
+    bug_end();
+    for (int i = 0; i < 256; i++) {
+        zeros[i] = calloc(1, bug->size);
+        effect(!is_zero(zeros[i], bug->size));
+    }
+    for (int i = 0; i < 256; i++)
+        give(zeros[i]);
+    look_at_new_owners(bug->size);
+}
+
 static void decrement(const struct bug *bug)
 {
     unsigned char *block = amid(bug->size);
@@ -210,6 +233,9 @@ const struct bug write_after_free[] = {
     {"near_of_32_mib", write_near, 32 * MIB, 1000, 8},
     {"late", write_late, 64, 16, 8},
     {"after_trim", write_after_trim, 64, 16, 8},
+    {"listed", write_listed, 64, 16, 8},
+    {"listed_of_1000", write_listed, 1000, 500, 8},
+    {"listed_of_20000", write_listed, 20000, 10000, 8},
     {"decrement", decrement, 64, 8, 4},
     {"zero_link", zero, 64, 0, 8},
     {"zero_rest", zero, 64, 8, 56},
