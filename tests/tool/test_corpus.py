@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections import Counter
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from sutler_tool import corpus, publish
 from sutler_tool.paths import ToolError
 
+ROOT = Path(__file__).resolve().parents[2]
 BUG, DONE, REPORT = "corpus: bug\n", "corpus: done\n", "sutler: free(): double free 0x10\n"
 
 
@@ -59,6 +61,16 @@ def test_expectations_are_whole() -> None:
         assert row["without guards"] in ("", *corpus.OUTCOMES) and row["without guards"] != row["hardened"]
         if row["case"].startswith("correct."):
             assert row["plain"] == row["hardened"] == "harmless"
+
+
+def test_table_in_the_page_has_the_counts_expected() -> None:
+    page = (ROOT / "docs/security.md").read_text()
+    table = re.search(rf"<!-- table {corpus.TITLE} -->(.*?)<!-- end -->", page, re.S)[1]
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("| ")]
+    columns = {heading: [line[index] for line in lines[1:]] for index, heading in enumerate(lines[0])}
+    for column, heading in (("plain", "sutler"), ("hardened", "sutler-hardened")):
+        expected = {row["case"]: row[column] for row in corpus.table()}
+        assert columns[heading] == [row[1] for row in corpus.rows({heading: expected})]
 
 
 def test_a_cell_counts_a_crash_as_missed() -> None:
