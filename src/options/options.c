@@ -103,7 +103,7 @@ static void warn(const char *entry, size_t name_length, const char *choices)
     line_tell(&line);
 }
 
-/* No mistakes, and none of ours: those of the engines (engines/), which may have us as the library below them, of the tool
+/* No mistakes, and none of ours: those of the engines (papers/engines/), which may have us as the library below them, of the tool
  * and of the tests. */
 static bool is_for_others(const char *name)
 {

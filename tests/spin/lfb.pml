@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The lock-free bins of engines/: lock_free_bins.c and lock_free_manager.c (thesis 6.3). One bin, two threads of the
+ * The lock-free bins of papers/engines/: lock_free_bins.c and lock_free_manager.c (thesis 6.3). One bin, two threads of the
  * program, the manager.
  *
  * A thread reserves a block by a count, takes the first one by a compare-and-swap of {first, pops}, and puts one back at

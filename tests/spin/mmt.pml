@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * MMT of engines/: one client, its server and a forking thread: mmt.c, mmt_server.c, manager.c, around.h. All counters
+ * MMT of papers/engines/: one client, its server and a forking thread: mmt.c, mmt_server.c, manager.c, around.h. All counters
  * have one writer (the paper's III-E2).
  *
  * The client asks for blocks of one size. It takes from its bucket; if that is empty it takes the next one that the server

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * MMT of engines/, its clients: mmt_clients.c and the end of mmt_server.c. Threads come and go; a client is adopted from an
+ * MMT of papers/engines/, its clients: mmt_clients.c and the end of mmt_server.c. Threads come and go; a client is adopted from an
  * ended thread or new, and the server looks only at those that it attends to.
  *
  * Two clients, two threads one after the other each time. A thread gets a client, makes a request, waits, and ends. The

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*/README.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("papers/*.md"), *ROOT.glob("*/README.md")])
 OPTIONS = re.findall(r'^OPTION\((\w+), "([\w,]+)", \w+, (true|false),', (ROOT / "src/options/options.def").read_text(), re.M)
 STATISTICS = re.findall(r"^STAT\((\w+),", (ROOT / "src/stats/stats.def").read_text(), re.M)
 
@@ -99,7 +99,7 @@ WRITTEN_ABOUT = [page for page in PAGES if "decisions" not in page.parts and pag
 @pytest.mark.parametrize("page", WRITTEN_ABOUT, ids=[str(page.relative_to(ROOT)) for page in WRITTEN_ABOUT])
 def test_files_named_exist(page: Path) -> None:
     named = {name.strip("`") for name in SOURCE.findall(page.read_text()) if "NAME" not in name}
-    folders = [ROOT / name for name in ("src", "include", "tests", "bench", "engines", "predict", "tools")]
+    folders = [ROOT / name for name in ("src", "include", "tests", "bench", "papers", "tools")]
     assert not [
         name for name in named if not any(ROOT.glob(name)) and not any(any(f.glob(f"**/{name}")) for f in folders)
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""docs/papers.md says nothing in figures that the table it cites does not say, and the papers' claims are decided by a
+"""papers/papers.md says nothing in figures that the table it cites does not say, and the papers' claims are decided by a
 rule.  A sentence of ours may have a figure only if it names a table of the page in backticks and the figure stands there;
 what a paper says stands in quotes (`> `) or in tables outside the marks."""
 

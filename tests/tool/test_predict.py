@@ -15,7 +15,7 @@ from sutler_tool.measure import Run
 from sutler_tool.paths import ToolError
 
 BUILT = ROOT / "build" / "release" / "predict" / "predict_replay"
-needs_build = pytest.mark.skipif(not BUILT.exists(), reason="predict/ is not built")
+needs_build = pytest.mark.skipif(not BUILT.exists(), reason="papers/predict/ is not built")
 COSTS = predict.Costs(hit_ns=50, miss_ns=30)
 
 PROGRAM = """

@@ -231,7 +231,7 @@ def bench(
         raise ToolError(f"{folder} already holds results; name another folder")
     if any(suite.build for suite in loaded):
         say("building the benchmark programs")
-        engines = ["engines/all"] if (paths.require_tree() / "engines" / "CMakeLists.txt").exists() else []
+        engines = ["engines/all"] if (paths.require_tree() / "papers" / "engines" / "CMakeLists.txt").exists() else []
         paths.build_preset("release", ["-DSUTLER_BENCH=ON"], ["sutler", "sutler_static", "bench/all", *engines])
     about: dict[str, Any] = {
         "machine": describe(paths.tree()),

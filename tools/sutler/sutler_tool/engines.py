@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The papers' own allocators (engines/): each a library that drives an unmodified malloc library below it.
+"""The papers' own allocators (papers/engines/): each a library that drives an unmodified malloc library below it.
 
 The backend is preloaded after the engine, never opened by path: a library that is there when the program starts has room
 for its thread-local variables, one opened later may not (jemalloc's do not fit).  The front door's `run --engine` does the

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""`sutler predict`: would it pay to have a second thread compute a program's calls of libm ahead (docs/predict.md)?
+"""`sutler predict`: would it pay to have a second thread compute a program's calls of libm ahead (papers/predict.md)?
 
-The program runs once as it is and once with its calls recorded (predict/log.c).  The log is replayed offline by the
+The program runs once as it is and once with its calls recorded (papers/predict/log.c).  The log is replayed offline by the
 same predictors as would work beside the program, for each order of the context predictor: the thesis's table D.1.  Two
 costs of the machine, measured by bench/predict, turn accuracy into nanoseconds: what a call costs whose result is there,
 and what a call costs more whose result is not.
@@ -202,7 +202,7 @@ def advice(run: Run, plain: Run) -> str:
     return (
         "the program called none of sin, cos, tan, exp, log, pow, sincos or their float forms in libm.so. It may be linked "
         "statically, use vector forms or a mathematical library of its own, or compute at compile time. Functions of its own "
-        "are predicted by the C++ template instead (docs/predict.md)."
+        "are predicted by the C++ template instead (papers/predict.md)."
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Suites are data: bench/suites/NAME.toml.  This module reads one and turns its rows into jobs.
+"""Suites are data: bench/suites/NAME.toml, papers/suites/NAME.toml.  This module reads one and turns its rows into jobs.
 
 title, about, rounds     what it is, and how often each program runs
 build = true             the tree's release build brings the programs (@bench@ is their folder)
@@ -122,14 +122,19 @@ def folder() -> Path:
     return require_tree() / "bench" / "suites"
 
 
+def _files() -> dict[str, Path]:
+    found = [*folder().glob("*.toml"), *(folder().parent.parent / "papers" / "suites").glob("*.toml")]
+    return {path.stem: path for path in found}
+
+
 def names() -> list[str]:
-    return sorted(path.stem for path in folder().glob("*.toml"))
+    return sorted(_files())
 
 
 def load(name: str) -> Suite:
     """Reads a suite; a mistake in it is reported with its row's name."""
-    path = folder() / f"{name}.toml"
-    if not path.exists():
+    path = _files().get(name)
+    if path is None:
         raise ToolError(f"there is no suite '{name}'; there are: {', '.join(names())}")
     try:
         data = tomllib.loads(path.read_text())

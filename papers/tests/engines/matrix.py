@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Every engine over every backend: real programs with the same output as without, and forks under churn, in one table.
 
-    tests/engines/matrix.py build/release --record FILE [--engines a,b] [--backends a,b] [--forks 10000]
-    tests/engines/matrix.py --record FILE --markdown docs/engines.md
+    papers/tests/engines/matrix.py build/release --record FILE [--engines a,b] [--backends a,b] [--forks 10000]
+    papers/tests/engines/matrix.py --record FILE --markdown papers/engines.md
 
 The first form runs, and adds what it found to FILE after each cell, so that a run that is stopped loses nothing and another
 goes on where it ended: a cell that FILE has at this commit is not run again, and forks are counted up to the number asked
@@ -58,7 +58,7 @@ def same_output(case: str, preload: str, bench: str) -> str:
 def forked(build: Path, environment: dict[str, str], count: int) -> str:
     """An empty string where all went well."""
     try:
-        done = subprocess.run([build / "tests/engines/engines_forks", "--forks", str(count)], env=environment,
+        done = subprocess.run([build / "papers/tests/engines/engines_forks", "--forks", str(count)], env=environment,
                               capture_output=True, text=True, timeout=600)
     except subprocess.TimeoutExpired:
         return "hangs"

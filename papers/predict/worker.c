@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: the second thread.  Its life is that of the engines' (engines/manager.c, linked into this library): started on the
+ * Why: the second thread.  Its life is that of the engines' (papers/engines/manager.c, linked into this library): started on the
  * first need, asleep on a futex when there is nothing to do, out of the way of fork, never the reason that a process does
  * not end.  It serves all clients in turn: learns their history, and computes one answer of each.
  *

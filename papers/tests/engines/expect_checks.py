@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs tests/engines/bugs under an engine with its checking layer in each of its ways, and compares what comes of it.
+"""Runs papers/tests/engines/bugs under an engine with its checking layer in each of its ways, and compares what comes of it.
 
 A row: the bug, SUTLER_CHECKS, SUTLER_CHECKS_OPTIONS, how it must end, and what stderr must say."""
 

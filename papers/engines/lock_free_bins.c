@@ -321,7 +321,7 @@ static void lfb_start(void)
         if (option != NULL)
             *option = true;
         else if (name[0] != '\0')
-            engine_say("SUTLER_LFB: unknown value '%s' (see docs/engines.md); ignored", name);
+            engine_say("SUTLER_LFB: unknown value '%s' (see papers/engines.md); ignored", name);
     }
     lfb_options.buffers |= lfb_options.bulk;
 }

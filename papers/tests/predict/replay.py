@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """What predict_replay says of a log must be what a plain replay finds: this one, written from the words in
-predict/context.h and predict/predictors.h, with lists and dictionaries, sharing no line with the C.
+papers/predict/context.h and papers/predict/predictors.h, with lists and dictionaries, sharing no line with the C.
 
     replay.py REPLAY LOG_LIBRARY PROGRAM [ARGS...]     runs PROGRAM under the log library, replays both ways, compares
 """

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Why: from which cost on, and with how many arguments foreseen, does it pay to have a second thread compute a function's
-// results ahead (predict/)?  An operation is one call of the function and `gap` steps of other work, about a nanosecond
+// results ahead (papers/predict/)?  An operation is one call of the function and `gap` steps of other work, about a nanosecond
 // each.  The arguments go round a cycle of `period` values; all but `accuracy` per cent of them are replaced by values that
 // nobody can foresee.  `form`: the function itself (plain), behind a predictor that may give up (threaded), behind one that
 // may not (forced: what it costs where it does not pay), the same with the results of former calls kept (memo).  Without it the

@@ -3,7 +3,7 @@
 """Small runs of real programs, without and with an engine preloaded; same output, same status, nothing said on stderr.
 
 The cases are short because the pass-through engine asks another thread at every malloc; tests/preload/cases holds the long
-ones, and compare.py there runs them under any library (--lib).  The papers' programs (bench/paper) are here in both
+ones, and compare.py there runs them under any library (--lib).  The papers' programs (papers/programs) are here in both
 lengths: `paper` and, at the length they have in the benchmarks, `paper-long`."""
 
 import argparse
