@@ -17,7 +17,8 @@
  *           s->freelist = next        commit         if (count(w) + 1 == n) notify
  *         return block(w)
  *
- * free's n is loaded inside the section and compared after it: loaded outside, a threshold armed in between is missed.
+ * free loads n inside the section: outside, a threshold armed in between is missed.  It compares there, too, and asks
+ * what came of it after the commit, for no instruction in between changes the flags.
  */
 #if defined(__x86_64__)
 #include "core/sections_x86_64.h"

@@ -40,11 +40,10 @@
 	movw	%r10w, %r9w
 	cmpq	%r10, %r9				/* the top block already? */
 	je	\double
-	movzwl	SUPERBLOCK_THRESHOLD(%rax), %ecx
+	cmpw	SUPERBLOCK_THRESHOLD(%rax), %r9w	/* for the branch behind the commit */
 	movq	%r8, (%rdi)
 	movq	%r9, SUPERBLOCK_FREELIST(%rax)
 	SECTION_COMMITTED \name
-	cmpw	%cx, %r9w
 	je	\notify
 .endm
 
