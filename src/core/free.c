@@ -151,10 +151,8 @@ static inline void free_locked(struct superblock *s, void *p)
 /* The short way to it, which comes first: but for it, a lock mode has only slow ways. */
 static bool free_in_locked_superblock(void *p)
 {
-    if (!locked_paths_are_open || (uintptr_t)p - hot.region_base >= hot.flat_bytes)
-        return false;
-    struct superblock *s = superblock_of(p);
-    if (s->slice.kind != slice_superblock || !superblock_is_block_quick(s, p))
+    struct superblock *s = locked_paths_are_open ? superblock_at(p) : NULL;
+    if (s == NULL || !superblock_is_block_quick(s, p))
         return false;
     free_locked(s, p);
     return true;
@@ -163,7 +161,7 @@ static bool free_in_locked_superblock(void *p)
 /* The short way for what the fast path leaves out most often: blocks of other heaps. */
 static bool free_in_superblock(void *p)
 {
-    struct superblock *s = superblock_at(p);
+    struct superblock *s = hot.region_bytes != 0 ? superblock_at(p) : NULL;
     if (s == NULL || !superblock_is_block_start(s, p))
         return false;
     if (likely(is_foreign(s)) || rcs_is_suspended())

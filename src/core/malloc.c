@@ -24,7 +24,7 @@
 
 /* Rounds of refilling and popping before sections are given up on: each fails by chance only if the thread is moved or
  * interrupted within it, or others of its cid take all that was found. */
-#define TRIES_MAX 8
+#define TRIES_MAX 5
 
 /* The heap of where the thread runs, brought along if it was moved; NULL without memory. */
 static struct heap *own_heap(void)

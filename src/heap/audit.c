@@ -29,7 +29,9 @@ static const char *check_carved(const struct superblock *s)
     unsigned carved = 0;
     for (unsigned i = 0; i < s->blocks; i++)
         carved += superblock_is_block(s, superblock_block(s, i));
-    return carved == s->carved ? NULL : "a superblock's carved blocks are miscounted";
+    if (carved != s->carved)
+        return "a superblock's carved blocks are miscounted";
+    return s->whole_bytes == superblock_count_whole(s) ? NULL : "a superblock's first blocks are miscounted";
 }
 
 /* Of a sound list: NULL if all are blocks that exist and not in `seen`, where they are from now on. */

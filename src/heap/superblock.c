@@ -82,6 +82,19 @@ bool superblock_is_block(const struct superblock *s, const void *p)
            (units_of_block(s, shift, superblock_block_number(s, p)) & units_gone(s)) == 0;
 }
 
+size_t superblock_count_whole(const struct superblock *s)
+{
+    const unit_set gone = units_gone(s);
+    unsigned blocks = gone == 0 ? s->blocks : blocks_before(s, (size_t)units_first(gone) << unit_shift(s));
+    return (size_t)blocks * s->block_bytes;
+}
+
+static void set_uncarved(struct superblock *s, unit_set uncarved)
+{
+    s->uncarved = uncarved;
+    __atomic_store_n(&s->whole_bytes, (uint32_t)superblock_count_whole(s), __ATOMIC_RELAXED);
+}
+
 /* ---- birth ---- */
 
 struct superblock *superblock_format(uint32_t first, unsigned class, unsigned slices)
@@ -103,8 +116,8 @@ struct superblock *superblock_format(uint32_t first, unsigned class, unsigned sl
     s->class = (uint8_t)class;
     s->group = group_none;
     s->batch = row->bytes > BATCH_BLOCK_MAX ? 0 : (uint8_t)min_size(BATCH_BLOCKS, BATCH_BYTES / row->bytes);
-    s->uncarved = all_units(s, unit_shift(s));
     s->was_stale = s->has_holes = s->has_lent = false;
+    set_uncarved(s, all_units(s, unit_shift(s)));
     s->dirty = used_units(s);
     ASSERT(slices == (s->blocks == row->blocks ? row->slices : slices_for((size_t)s->blocks * row->bytes)));
     for (unsigned i = 1; i < slices; i++)
@@ -209,14 +222,14 @@ struct carving superblock_carve(const struct superblock *s, enum carve amount)
 void superblock_count_carving(struct superblock *s, struct carving carving)
 {
     ASSERT((carving.units & ~s->uncarved) == 0 && s->carved + freelist_count(carving.list) <= s->blocks);
-    s->uncarved &= ~carving.units;
+    set_uncarved(s, s->uncarved & ~carving.units);
     s->carved = (uint16_t)(s->carved + freelist_count(carving.list));
 }
 
 void superblock_discount_carving(struct superblock *s, struct carving carving)
 {
     ASSERT((carving.units & s->uncarved) == 0 && s->carved >= freelist_count(carving.list));
-    s->uncarved |= carving.units;
+    set_uncarved(s, s->uncarved | carving.units);
     s->carved = (uint16_t)(s->carved - freelist_count(carving.list));
 }
 
@@ -227,6 +240,7 @@ void superblock_recount(struct superblock *s)
     for (unsigned i = 0; i < s->blocks; i++)
         carved += (units_of_block(s, shift, i) & gone) == 0;
     s->carved = (uint16_t)carved;
+    set_uncarved(s, s->uncarved);
 }
 
 /* ---- slices lent ---- */
@@ -262,7 +276,7 @@ void superblock_forget_lent(struct superblock *s)
         room |= (units & lent) == 0 ? units : 0;
     }
     if (lent != 0)
-        s->uncarved &= room;
+        set_uncarved(s, s->uncarved & room);
 }
 
 /* ---- lists ---- */
@@ -326,6 +340,7 @@ void superblock_finish_uncarving(struct superblock *s)
 {
     if (atomic_load(&rebuilding.of) != s)
         return;
+    set_uncarved(s, s->uncarved);
     rebuild(s, unit_shift(s));
     superblock_forget_lent(s);
     atomic_store(&rebuilding.of, NULL);
@@ -363,7 +378,7 @@ unit_set superblock_uncarve(struct superblock *s, const char **damage)
         return 0;
     s->dirty |= ~s->uncarved; /* those that stay, too: a block with units on both sides of the border is gone */
     atomic_store(&rebuilding.of, s);
-    s->uncarved |= dropped;
+    set_uncarved(s, s->uncarved | dropped);
     rebuild(s, shift);
     superblock_forget_lent(s);
     atomic_store(&rebuilding.of, NULL);

@@ -29,6 +29,7 @@
  *   x_pending_next hardware atomics: 0 not pending.  Never reset by formatting: a late pusher may still hold it
  *   slice       see slice.h
  *   seen        in a pass
+ *   whole_bytes with `uncarved`, and read by anyone without a lock
  *   dirty       set when the superblock is made and, detached, before units are uncarved; cleared when the system has
  *               the pages: under the lock of the owning heap, or detached
  *   the rest    under the lock of the owning heap, or detached
@@ -92,6 +93,7 @@ struct superblock {
     uint16_t seen;   /* SEEN_PURGED, and above it what the lists looked like at the last look (purge.c) */
     unit_set uncarved;
     unit_set dirty; /* where no block exists, these may hold something other than zeros */
+    uint32_t whole_bytes; /* from `base` on, so much is blocks that exist; those further on exist or not, as `uncarved` says */
     uint8_t class;
     uint8_t group;
     bool was_stale : 1; /* the last purge pass has seen used pages where nothing is carved (stale.h) */
@@ -159,11 +161,10 @@ static inline struct superblock *superblock_of(const void *p)
     return (struct superblock *)slice_head(slice_at(slice_of(p)));
 }
 
-/* The superblock this address lies in, or NULL: a quick look, which does not find those beyond a gap of the region, nor
- * any in the lock modes. */
+/* The superblock this address lies in, or NULL: a quick look, which does not find those beyond a gap of the region. */
 static inline struct superblock *superblock_at(const void *p)
 {
-    if ((uintptr_t)p - hot.region_base >= hot.region_bytes)
+    if ((uintptr_t)p - hot.region_base >= hot.flat_bytes)
         return NULL;
     struct superblock *s = superblock_of(p);
     return s->slice.kind == slice_superblock ? s : NULL;
@@ -261,27 +262,19 @@ static inline bool superblock_is_block_start(const struct superblock *s, const v
     return ((uintptr_t)p - s->base) * s->reciprocal < s->reciprocal;
 }
 
-/* True if everything up to the end of the block that starts at `p` is carved, as far as one can tell without asking how
- * large a unit is. */
-static inline bool superblock_is_carved_to(const struct superblock *s, const void *p)
-{
-    const unsigned unit_shift_least = 12; /* a page, at least */
-    if (unlikely(s->has_lent))
-        return false; /* not that quickly */
-    if (s->uncarved == 0)
-        return true;
-    size_t end = (size_t)((const char *)p - superblock_start(s)) + s->block_bytes;
-    return end <= (size_t)units_first(s->uncarved) << unit_shift_least;
-}
-
-/* True if a block that exists starts at `p`, as far as a quick look tells. */
+/* True if a block that exists starts at `p`, as far as a quick look tells: before the first that does not.  `whole_bytes`
+ * may be changing, but not past a block that somebody has. */
 static inline bool superblock_is_block_quick(const struct superblock *s, const void *p)
 {
-    return likely(superblock_is_block_start(s, p) && superblock_is_carved_to(s, p));
+    return likely((uintptr_t)p - s->base < __atomic_load_n(&s->whole_bytes, __ATOMIC_RELAXED) &&
+                  superblock_is_block_start(s, p));
 }
 
 /* True if p is the start of a block that has been carved. */
 bool superblock_is_block(const struct superblock *s, const void *p);
+
+/* What `whole_bytes` is to be. */
+size_t superblock_count_whole(const struct superblock *s);
 
 /* ---- verbs on one superblock ---- */
 
@@ -320,7 +313,7 @@ static inline bool superblock_has_zeros(const struct superblock *s)
 }
 bool superblock_is_zero_block(const struct superblock *s, const void *block);
 
-/* Counts the carved blocks anew: the carving above is two stores. */
+/* Counts the carved blocks anew: the carving above is several stores. */
 void superblock_recount(struct superblock *s);
 
 /* What is wrong with a list, or NULL: blocks in range, on block starts, no duplicate, as many as the count says. */

@@ -95,10 +95,15 @@ void expect_superblock_sound(const struct superblock *s)
     EXPECT_EQ(s->reciprocal, row->reciprocal);
     EXPECT_EQ(s->slice.to_head, 0);
     EXPECT_EQ(s->base + (size_t)s->blocks * s->block_bytes, (uintptr_t)superblock_start(s) + slices_of(s) * SLICE_BYTES);
-    unsigned carved = 0;
-    for (unsigned i = 0; i < s->blocks; i++)
-        carved += (units_touched(s, i) & s->uncarved) == 0;
+    unsigned carved = 0, whole = 0;
+    for (unsigned i = 0; i < s->blocks; i++) {
+        bool exists = (units_touched(s, i) & s->uncarved) == 0;
+        carved += exists;
+        whole += exists && whole == i;
+    }
     EXPECT_EQ(s->carved, carved);
+    for (unsigned i = 0; i < s->blocks; i++)
+        EXPECT_MSG(superblock_is_block_quick(s, superblock_block(s, i)) == (i < whole), "block %u of %u", i, whole);
     static __thread uint8_t seen[BLOCKS_MAX];
     memset(seen, 0, sizeof seen);
     mark_list(s, s->freelist, seen);
