@@ -40,6 +40,18 @@ static NOINLINE void *move(void *p, struct block old, size_t size)
     return block;
 }
 
+/* From a block of a superblock, of `bytes`, to a larger one: as strings and arrays grow, piece by piece. */
+static NOINLINE void *grow(void *p, size_t bytes, size_t size)
+{
+    ASSERT(bytes < size);
+    void *block = sutler_malloc(size);
+    if (unlikely(block == NULL))
+        return NULL;
+    memcpy(block, p, bytes);
+    sutler_free(p);
+    return block;
+}
+
 /* A large block that could not be resized where it is.  Of a mapping that means there is no memory: a copy would take even
  * more.  A span is copied; if that cannot be, what lies around it may do. */
 static COLD void *resize_hard(void *p, struct block old, size_t size)
@@ -89,7 +101,9 @@ EXPORT void *realloc(void *p, size_t size)
     size_t bytes = block_bytes_quick(p);
     if (unlikely(bytes == 0 || size == 0))
         return resize(p, size);
-    return block_fits(bytes, size) ? p : move(p, (struct block){.kind = block_superblock, .bytes = bytes}, size);
+    if (block_fits(bytes, size))
+        return p;
+    return bytes < size ? grow(p, bytes, size) : move(p, (struct block){.kind = block_superblock, .bytes = bytes}, size);
 }
 
 EXPORT void *reallocarray(void *p, size_t count, size_t size)
