@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Checks that no layer of src/ uses a higher one, and that no file uses another that uses it.
 
-The order is base < os < rcs < heap < manager < core < entry.  stats and options are leaf services: anyone may use them,
+The order is base < os < rcs < marks < heap < manager < core < hardened < entry.  stats and options are leaf services: anyone may use them,
 and they themselves use only base and os.  A layer that can only look down can be read, tested and replaced alone; an
 order that nothing checks is soon gone.
 
@@ -21,7 +21,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-ORDER = ("base", "os", "rcs", "heap", "manager", "core", "entry")
+ORDER = ("base", "os", "rcs", "marks", "heap", "manager", "core", "hardened", "entry")
 LEAVES = ("stats", "options")
 LEAF_MAY_USE = ("base", "os")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.MULTILINE)

@@ -15,6 +15,7 @@ static _Atomic uint8_t recoveries; /* made by this process and its parents */
 void child_begin_anew(void)
 {
     fast_paths_forget();
+    quarantine_recover();
     manager_forget();
     pass_begin();
     mapping_unmap_deferred(); /* what the parent's manager was to do, and the child has a copy of */

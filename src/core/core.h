@@ -110,14 +110,30 @@ void report_invalid(const char *function, const void *p, const char *reason);
 /* The line for a block that is not valid. */
 void report_block(const char *function, const void *p, struct block block);
 void report_double_free(const char *function, const void *p);
+/* "sutler: FUNCTION(): WHAT P (REASON)"; the same. */
+void report_misuse(const char *function, const char *what, const void *p, const char *reason);
+#ifdef SUTLER_HARDENED
+struct line;
+/* Adds to a line what is known of the block, if that is asked for (hardened/report.c). */
+void report_more(struct line *line, const void *p);
+#endif
 
 /* ---- allocation in C, for everything but the two fast paths ---- */
 
 /* Blocks up to this size are sooner cleared than looked for among those that are zero. */
 #define CLEARED_BYTES_MAX 8192u
 
-/* Memory of any content, any size, any power-of-two alignment; NULL (errno untouched) without memory. */
+/* Memory of any content, any size, any power-of-two alignment; NULL (errno untouched) without memory.  The hardened
+ * library has another `allocate` above the plain one (hardened/malloc.c). */
+void *allocate_plain(size_t size, size_t alignment, bool *zero);
+#ifdef SUTLER_HARDENED
 void *allocate(size_t size, size_t alignment, bool *zero);
+#else
+static inline void *allocate(size_t size, size_t alignment, bool *zero)
+{
+    return allocate_plain(size, alignment, zero);
+}
+#endif
 /* The same with errno = ENOMEM. */
 void *allocate_or_enomem(size_t size, size_t alignment, bool *zero);
 /* For a large block, valid and in use, that can neither grow in place nor be copied to a larger one. */
@@ -139,5 +155,22 @@ static inline bool block_fits(size_t bytes, size_t size)
 /* As malloc and free, callable from C as direct calls. */
 void *sutler_malloc(size_t size);
 void sutler_free(void *p);
+#ifdef SUTLER_HARDENED
+/* free without any of the hardened library's checks. */
+void plain_free(void *p);
+/* Before memory is given back, or refused: whatever is in quarantine leaves it.  True if there was anything. */
+bool quarantine_release_everything(void);
+/* In the child of a fork: it is whole again. */
+void quarantine_recover(void);
+#else
+static inline void quarantine_recover(void)
+{
+}
+
+static inline bool quarantine_release_everything(void)
+{
+    return false;
+}
+#endif
 
 #endif

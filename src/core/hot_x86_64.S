@@ -60,12 +60,18 @@ FUNCTION \name, exported=1
 END_FUNCTION \name
 .endm
 
+/* In the hardened library these are what its own malloc and free (hardened/) are made of, under other names. */
+#ifdef SUTLER_HARDENED
+#define free plain_free
+	.hidden	plain_free
+#else
 MALLOC malloc, malloc_any, malloc_slow
 	EXPORTED __libc_malloc
 	.set	__libc_malloc, malloc
 MALLOC _Znwm, new_any, new_slow
 	EXPORTED _Znam
 	.set	_Znam, _Znwm
+#endif
 
 FUNCTION free, exported=1
 	movq	%rdi, %rax
@@ -103,6 +109,7 @@ FUNCTION free_foreign
 	SECTION_ABORT send, free_slow
 END_FUNCTION free_foreign
 
+#ifndef SUTLER_HARDENED
 .irp name, cfree, _ZdlPv, _ZdaPv, _ZdlPvm, _ZdaPvm, _ZdlPvSt11align_val_t, _ZdaPvSt11align_val_t, \
 	_ZdlPvmSt11align_val_t, _ZdaPvmSt11align_val_t, _ZdlPvRKSt9nothrow_t, _ZdaPvRKSt9nothrow_t, \
 	_ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdaPvSt11align_val_tRKSt9nothrow_t, free_sized, free_aligned_sized, \
@@ -116,6 +123,7 @@ END_FUNCTION free_foreign
 	.hidden	sutler_malloc, sutler_free
 	.set	sutler_malloc, malloc
 	.set	sutler_free, free
+#endif
 #endif
 
 	.section .note.GNU-stack, "", %progbits

@@ -15,6 +15,9 @@
 #include "manager/manager.h"
 #include "options/options.h"
 #include "os/os.h"
+#ifdef SUTLER_HARDENED
+#include "marks/marks.h"
+#endif
 
 enum { state_untouched, state_ready, state_failed };
 static _Atomic uint32_t state;
@@ -35,8 +38,14 @@ static bool start(void)
     os_init();
     options_read();
     choose_system_calls();
+#ifdef SUTLER_HARDENED
+    marks_start();
+#endif
     if (!region_start())
         return false;
+#ifdef SUTLER_HARDENED
+    marks_seal();
+#endif
     rcs_start((enum sync_mode)option_get(option_sync), &empty_heap);
     if (!signal_safe_start() || !child_watch())
         return false;

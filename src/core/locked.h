@@ -42,7 +42,7 @@ static inline void *pop_under_lock(struct heap *h, unsigned c)
     uint64_t list = s->freelist;
     if (unlikely(list == 0))
         return NULL;
-    uint64_t next = *next_of(freelist_top(list));
+    uint64_t next = next_get(freelist_top(list));
     if (unlikely(freelist_count(next) + 1 != freelist_count(list)))
         return NULL;
     __atomic_store_n(&s->freelist, next, __ATOMIC_RELEASE);
@@ -55,7 +55,7 @@ static inline enum hot_pushed push_under_lock(void *block, struct superblock *s)
     uint64_t list = s->freelist, pushed = freelist_pack(block, freelist_count(list) + 1);
     if (unlikely(freelist_top(list) == block))
         return hot_double;
-    *next_of(block) = list;
+    next_set(block, list);
     __atomic_store_n(&s->freelist, pushed, __ATOMIC_RELEASE); /* the next first, for the child of a fork */
     return unlikely(freelist_count(pushed) == s->threshold) ? hot_pushed_notify : hot_pushed;
 }

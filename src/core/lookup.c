@@ -99,24 +99,36 @@ struct block block_find(const void *p)
     }
 }
 
-static void finish(struct line *line)
+static void finish(struct line *line, const void *p)
 {
+#ifdef SUTLER_HARDENED
+    report_more(line, p);
+#else
+    (void)p;
+#endif
     line_tell(line);
     if (option_get(option_on_error) == on_error_abort)
         abort();
 }
 
-COLD void report_invalid(const char *function, const void *p, const char *reason)
+COLD void report_misuse(const char *function, const char *what, const void *p, const char *reason)
 {
     struct line line = LINE_EMPTY;
     line_text(&line, "sutler: ");
     line_text(&line, function);
-    line_text(&line, "(): invalid pointer ");
+    line_text(&line, "(): ");
+    line_text(&line, what);
+    line_text(&line, " ");
     line_hex(&line, (uintptr_t)p);
     line_text(&line, " (");
     line_text(&line, reason);
     line_text(&line, ")\n");
-    finish(&line);
+    finish(&line, p);
+}
+
+COLD void report_invalid(const char *function, const void *p, const char *reason)
+{
+    report_misuse(function, "invalid pointer", p, reason);
 }
 
 COLD void report_block(const char *function, const void *p, struct block block)
@@ -129,11 +141,5 @@ COLD void report_block(const char *function, const void *p, struct block block)
 
 COLD void report_double_free(const char *function, const void *p)
 {
-    struct line line = LINE_EMPTY;
-    line_text(&line, "sutler: ");
-    line_text(&line, function);
-    line_text(&line, "(): double free ");
-    line_hex(&line, (uintptr_t)p);
-    line_text(&line, " (block is already free)\n");
-    finish(&line);
+    report_misuse(function, "double free", p, "block is already free");
 }

@@ -167,7 +167,7 @@ static void *take_fresh(unsigned c)
     return block;
 }
 
-void *allocate(size_t size, size_t alignment, bool *zero)
+void *allocate_plain(size_t size, size_t alignment, bool *zero)
 {
     *zero = false;
     if (unlikely(size > PTRDIFF_MAX || alignment > PTRDIFF_MAX - size) || unlikely(!core_ready()))
@@ -196,6 +196,9 @@ void *allocate(size_t size, size_t alignment, bool *zero)
 
 size_t good_size(size_t size, size_t alignment)
 {
+#ifdef SUTLER_HARDENED
+    return max_size(size, 1); /* a block has as many as were asked for */
+#endif
     unsigned c = class_of_request(size, alignment);
     if (c < CLASS_COUNT)
         return size_class[c].bytes;

@@ -7,12 +7,41 @@
 #include "core/results.h"
 #include "heap/layout.h"
 #include "rcs/section_aarch64.h"
+#ifdef SUTLER_HARDENED
+#include "marks/layout.h"
+#endif
 
 #if HOT_PUSHED != 0 || HOT_PUSHED_NOTIFY != 1
 #error "hot_push makes both of a flag"
 #endif
 
 	.text
+
+/* As LINK_GET and LINK_SET of sections_x86_64.h; x\word is decoded or encoded in place, by way of x15 and x16. */
+.macro LINK_DECODE block, word
+#ifdef SUTLER_HARDENED
+	adrp	x16, marks_page
+	add	x16, x16, :lo12:marks_page
+	ldr	x15, [x16, MARKS_INVERSE]
+	ldr	x16, [x16, MARKS_LINK_KEY]
+	mul	x\word, x\word, x15
+	rev	x\word, x\word
+	eor	x\word, x\word, x\block
+	eor	x\word, x\word, x16
+#endif
+.endm
+.macro LINK_ENCODE block, word
+#ifdef SUTLER_HARDENED
+	adrp	x16, marks_page
+	add	x16, x16, :lo12:marks_page
+	ldr	x15, [x16, MARKS_FACTOR]
+	ldr	x16, [x16, MARKS_LINK_KEY]
+	eor	x\word, x\word, x\block
+	eor	x\word, x\word, x16
+	rev	x\word, x\word
+	mul	x\word, x\word, x15
+#endif
+.endm
 
 /* void *hot_pop(class x0) */
 FUNCTION hot_pop
@@ -24,6 +53,7 @@ FUNCTION hot_pop
 	lsr	x3, x2, #FREELIST_COUNT_BITS
 	cbz	x3, .Lpop_nothing
 	ldr	x4, [x3]
+	LINK_DECODE 3, 4
 	add	w5, w4, #1
 	eor	w5, w5, w2
 	tst	w5, #((1 << FREELIST_COUNT_BITS) - 1)
@@ -55,6 +85,7 @@ FUNCTION hot_push
 	b.eq	.Lpush_double
 	ldrh	w6, [x1, SUPERBLOCK_THRESHOLD]
 	add	x7, x1, SUPERBLOCK_FREELIST			/* stlr takes no offset */
+	LINK_ENCODE 0, 4
 	str	x4, [x0]
 	stlr	x5, [x7]
 	SECTION_COMMITTED push
@@ -92,6 +123,7 @@ FUNCTION hot_send
 	add	x6, x6, x0, lsl #FREELIST_COUNT_BITS
 	cmp	x5, x6					/* the top block already? */
 	b.eq	.Lsend_double
+	LINK_ENCODE 0, 4
 	str	x4, [x0]
 	str	x6, [x3]
 	SECTION_COMMITTED send

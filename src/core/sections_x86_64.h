@@ -5,9 +5,39 @@
  */
 #include "heap/layout.h"
 #include "rcs/section_x86_64.h"
+#ifdef SUTLER_HARDENED
+#include "marks/layout.h"
+#endif
 
 #if FREELIST_COUNT_BITS != 16
 #error "counts are compared and stored by 16-bit instructions"
+#endif
+
+/* In the hardened library the first word of a free block is encoded (heap/next.h): `word`, to be stored in `block`, or
+ * loaded from it, by way of register `out`. */
+#ifdef SUTLER_HARDENED
+.macro LINK_GET block, out
+	movq	(\block), \out
+	imulq	marks_page + MARKS_INVERSE(%rip), \out
+	bswapq	\out
+	xorq	\block, \out
+	xorq	marks_page + MARKS_LINK_KEY(%rip), \out
+.endm
+.macro LINK_SET word, block, scratch
+	movq	\word, \scratch
+	xorq	\block, \scratch
+	xorq	marks_page + MARKS_LINK_KEY(%rip), \scratch
+	bswapq	\scratch
+	imulq	marks_page + MARKS_FACTOR(%rip), \scratch
+	movq	\scratch, (\block)
+.endm
+#else
+.macro LINK_GET block, out
+	movq	(\block), \out
+.endm
+.macro LINK_SET word, block, scratch
+	movq	\word, (\block)
+.endm
 #endif
 
 /* Pops a block of class %rdi into %rax; goes to `empty` or `damaged` with %rdi intact.  Uses rdx rsi r8; leaves the
@@ -19,7 +49,7 @@
 	movq	SUPERBLOCK_FREELIST(%rsi), %rax
 	shrq	$FREELIST_COUNT_BITS, %rax
 	jz	\empty
-	movq	(%rax), %rcx
+	LINK_GET %rax, %rcx
 	leal	1(%rcx), %r8d
 	cmpw	SUPERBLOCK_FREELIST(%rsi), %r8w
 	jne	\damaged
@@ -40,8 +70,8 @@
 	movw	%r10w, %r9w
 	cmpq	%r10, %r9				/* the top block already? */
 	je	\double
+	LINK_SET %r8, %rdi, %rdx
 	cmpw	SUPERBLOCK_THRESHOLD(%rax), %r9w	/* for the branch behind the commit */
-	movq	%r8, (%rdi)
 	movq	%r9, SUPERBLOCK_FREELIST(%rax)
 	SECTION_COMMITTED \name
 	je	\notify
@@ -71,7 +101,7 @@
 	movw	%cx, %r9w
 	cmpq	%rcx, %r9				/* the top block already? */
 	je	\double
-	movq	%r8, (%rdi)
+	LINK_SET %r8, %rdi, %rdx
 	movq	%r9, (%rsi, %r10, 8)
 	SECTION_COMMITTED \name
 .endm

@@ -49,7 +49,10 @@ int sutler_option_set(const char *name, const char *value)
 
 size_t sutler_purge(void)
 {
-    if (!core_ready() || !slow_enter())
+    if (!core_ready())
+        return 0;
+    quarantine_release_everything();
+    if (!slow_enter())
         return 0;
     /* What a pass covers may not have been resident in the first place; what counts is what the process no longer
      * has. */

@@ -21,6 +21,7 @@
 #include "manager/snapshot.h"
 #include "os/line.h"
 
+#ifndef SUTLER_HARDENED /* there, in hardened/realloc.c */
 static NOINLINE size_t find_usable_size(const void *p)
 {
     if (p == NULL)
@@ -37,6 +38,7 @@ EXPORT size_t malloc_usable_size(void *p)
     size_t bytes = block_bytes_quick(p);
     return likely(bytes != 0) ? bytes : find_usable_size(p);
 }
+#endif
 
 size_t malloc_good_size(size_t size);
 EXPORT size_t malloc_good_size(size_t size)
@@ -52,7 +54,10 @@ void malloc_stats(void);
 
 EXPORT int malloc_trim(size_t pad)
 {
-    if (!core_ready() || !slow_enter())
+    if (!core_ready())
+        return 0;
+    quarantine_release_everything();
+    if (!slow_enter())
         return 0;
     size_t bytes = heap_trim(pad);
     slow_leave();

@@ -37,7 +37,7 @@ static const char *check_carved(const struct superblock *s)
 /* Of a sound list: NULL if all are blocks that exist and not in `seen`, where they are from now on. */
 static const char *mark_blocks(const struct superblock *s, uint64_t list, uint64_t *seen)
 {
-    for (uint64_t at = list; at != 0; at = *next_of(freelist_top(at))) {
+    for (uint64_t at = list; at != 0; at = next_get(freelist_top(at))) {
         unsigned i = superblock_block_number(s, freelist_top(at));
         if (!superblock_is_block(s, freelist_top(at)))
             return "a block that does not exist on a list";

@@ -112,6 +112,29 @@ bool mapping_give(void *p)
     return true;
 }
 
+#ifdef SUTLER_HARDENED
+bool mapping_look(const void *p, struct mapping *found)
+{
+    lock_take(&mapping_lock);
+    const struct mapping *m = mapping_table_find((uintptr_t)p);
+    if (m != NULL)
+        *found = *m;
+    lock_release(&mapping_lock);
+    return m != NULL;
+}
+
+bool mapping_note(const void *p, size_t slack, bool is_quarantined)
+{
+    lock_take(&mapping_lock);
+    struct mapping *m = mapping_table_find((uintptr_t)p);
+    bool changed = m != NULL && !(m->is_quarantined && is_quarantined);
+    if (changed)
+        m->slack = slack, m->is_quarantined = is_quarantined;
+    lock_release(&mapping_lock);
+    return changed;
+}
+#endif
+
 /* The lock is held over the move: otherwise another thread could get the old address before the table knows. */
 static void *resize_locked(void *p, size_t wanted)
 {
@@ -125,7 +148,7 @@ static void *resize_locked(void *p, size_t wanted)
     if (moved == p) {
         mapping_table_set_bytes(m, wanted);
     } else {
-        struct mapping elsewhere = {(uintptr_t)moved, wanted, m->is_fresh};
+        struct mapping elsewhere = {(uintptr_t)moved, wanted, .is_fresh = m->is_fresh};
         mapping_table_remove(m);
         mapping_table_insert(elsewhere);
     }

@@ -13,4 +13,13 @@ void *mapping_take(size_t size, size_t alignment, bool *zero);
 void *mapping_resize(void *p, size_t size);
 void mapping_count(struct large_counts *counts);
 
+
+#ifdef SUTLER_HARDENED
+struct mapping;
+/* The block that is a mapping of its own at `p`; false if there is none.  May wait. */
+bool mapping_look(const void *p, struct mapping *found);
+/* What is known of one changes; false if there is none, or it is to be put into quarantine and was there already. */
+bool mapping_note(const void *p, size_t slack, bool is_quarantined);
+#endif
+
 #endif

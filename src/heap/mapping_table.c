@@ -50,6 +50,10 @@ static void insert(struct table *t, struct mapping mapping)
         i = (i + 1) & (t->capacity - 1);
     t->filled += t->entry[i].address == UNUSED;
     t->entry[i].is_fresh = mapping.is_fresh;
+#ifdef SUTLER_HARDENED
+    t->entry[i].slack = mapping.slack;
+    t->entry[i].is_quarantined = mapping.is_quarantined;
+#endif
     mapping_set(&t->entry[i], mapping.address, mapping.bytes);
 }
 

@@ -16,6 +16,10 @@ struct mapping {
     uintptr_t address;
     size_t bytes;
     bool is_fresh; /* none of its pages were there when it was taken */
+#ifdef SUTLER_HARDENED
+    bool is_quarantined;
+    size_t slack; /* bytes more than were asked for */
+#endif
 };
 
 /* In this order, so that a child made by a thread's _Fork in the middle of it finds the mapping with its size or not

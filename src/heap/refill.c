@@ -162,7 +162,7 @@ static enum rcs_result activate(struct heap *h, unsigned c, struct superblock *o
  * it was freed.  Only a suspicion, because the block may have been handed out while we look. */
 static bool is_suspect(uint64_t list)
 {
-    return list != 0 && freelist_count(*next_of(freelist_top(list))) + 1 != freelist_count(list);
+    return list != 0 && freelist_count(next_get(freelist_top(list))) + 1 != freelist_count(list);
 }
 
 /* If the list of `s`, the active superblock, looks damaged: detaches it, checks the list, and leaves the class without
@@ -291,7 +291,7 @@ void *heap_take_fresh(struct heap *h, unsigned c)
     if (!superblock_has_zeros(s) || superblock_free_blocks(s) != 0)
         return NULL;
     struct carving carving = superblock_carve(s, carve_least);
-    uint64_t *block = freelist_top(carving.list), rest = *block;
+    uint64_t *block = freelist_top(carving.list), rest = next_get(block);
     if (!superblock_is_zero_block(s, block))
         return NULL; /* it begins in a unit that was carved before */
     superblock_count_carving(s, carving);
@@ -327,7 +327,7 @@ static void *take_from(struct heap *h, struct superblock *s)
             return NULL;
         }
         block = freelist_top(s->freelist);
-        s->freelist = *next_of(block);
+        s->freelist = next_get(block);
     }
     heap_relist(h, s);
     return block;

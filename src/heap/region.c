@@ -6,6 +6,9 @@
 
 #include "options/options.h"
 #include "os/os.h"
+#ifdef SUTLER_HARDENED
+#include "marks/state.h"
+#endif
 
 /* One slice of descriptors describes 32 MiB of region.  The array lies below the region and grows by such units. */
 #define DESCRIPTOR_UNIT SLICE_BYTES
@@ -76,11 +79,43 @@ void region_serve_fast_path(void)
     hot.region_bytes = hot.flat_bytes;
 }
 
+/* What goes with a unit of descriptors in the hardened library: the states of its slices' blocks (marks/state.h). */
+static int describe_states(size_t slice)
+{
+#ifdef SUTLER_HARDENED
+    return os_map_at(state_of(slice_address((uint32_t)slice)), (UNIT_SLICES << SLICE_SHIFT) >> STATE_SHIFT);
+#else
+    (void)slice;
+    return 0;
+#endif
+}
+
+static int describe_unit(size_t slice)
+{
+    char *descriptors = hot.descriptors + (slice << DESCRIPTOR_SHIFT);
+    int error = os_map_at(descriptors, DESCRIPTOR_UNIT);
+    if (error == 0 && (error = describe_states(slice)) != 0)
+        os_unmap(descriptors, DESCRIPTOR_UNIT);
+    return error;
+}
+
+/* The states lie below the descriptors, as far away as there may be descriptors. */
+static void place_states(size_t slices_max)
+{
+#ifdef SUTLER_HARDENED
+    uintptr_t states = (uintptr_t)hot.descriptors - (slices_max << DESCRIPTOR_SHIFT) -
+                       (slices_max << (SLICE_SHIFT - STATE_SHIFT));
+    marks_place_states(states - (hot.region_base >> STATE_SHIFT));
+#else
+    (void)slices_max;
+#endif
+}
+
 /* Makes sure the first `slices` slices have descriptors. */
 static int describe(size_t slices)
 {
     while (described < slices) {
-        int error = os_map_at(hot.descriptors + (described << DESCRIPTOR_SHIFT), DESCRIPTOR_UNIT);
+        int error = describe_unit(described);
         if (error != 0)
             return error;
         described += UNIT_SLICES;
@@ -125,6 +160,7 @@ bool region_start(void)
             hot.region_base = base;
             hot.descriptors = (char *)(base - (REGION_SLICES_MAX << DESCRIPTOR_SHIFT >> (30 - shift)));
             limit = REGION_SLICES_MAX >> (30 - shift);
+            place_states(limit);
             int error = describe(1);
             if (error == 0)
                 return true;

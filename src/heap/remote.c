@@ -5,8 +5,7 @@ uint64_t superblock_join(const struct superblock *s, uint64_t chain, uint64_t li
 {
     size_t bytes = (size_t)s->blocks * s->block_bytes;
     unsigned base = freelist_count(list), total = freelist_count(chain) + base;
-    uint64_t *next = NULL;
-    char *block = freelist_top(chain);
+    char *block = freelist_top(chain), *last = NULL;
     if (total > s->blocks)
         return 0;
     /* Next pointers are set, not adjusted, so that a join whose commit failed can be done again on another list, or
@@ -14,12 +13,12 @@ uint64_t superblock_join(const struct superblock *s, uint64_t chain, uint64_t li
     for (unsigned count = total; count > base; count--) {
         if ((uintptr_t)block - s->base >= bytes)
             return 0;
-        next = next_of(block);
-        block = freelist_top(*next);
-        *next = freelist_pack(block, count - 1);
+        last = block;
+        block = freelist_top(next_get(last));
+        next_set(last, freelist_pack(block, count - 1));
     }
-    if (next != NULL)
-        *next = list;
+    if (last != NULL)
+        next_set(last, list);
     return freelist_pack(freelist_top(chain), total);
 }
 
@@ -29,7 +28,7 @@ enum remote_pushed remote_push(struct superblock *s, void *block)
     do {
         if (unlikely(freelist_top(old) == block))
             return remote_double;
-        *next_of(block) = old & ~(uint64_t)REMOTE_ARMED;
+        next_set(block, old & ~(uint64_t)REMOTE_ARMED);
         new = freelist_pack(block, freelist_count(old) + 1);
     } while (!atomic_compare_exchange_weak_explicit(&s->x_remote, &old, new, memory_order_seq_cst,
                                                     memory_order_relaxed));

@@ -155,10 +155,10 @@ static uint64_t link_run(const struct superblock *s, unsigned low, unsigned high
     const uint64_t first = list;
     for (unsigned left = high - low; left > 1; left--) {
         list += step;
-        *next_of(block) = list;
+        next_set(block, list);
         block += s->block_bytes;
     }
-    *next_of(block) = 0;
+    next_set(block, 0);
     return first;
 }
 
@@ -202,11 +202,73 @@ static struct carving carve_hole(const struct superblock *s, unsigned shift, uns
         if (block_touches(s, shift, i, still_gone))
             continue;
         char *block = superblock_block(s, i);
-        *next_of(block) = list;
+        next_set(block, list);
         list = freelist_pack(block, freelist_count(list) + 1);
     }
     return (struct carving){list, units};
 }
+
+#ifdef SUTLER_HARDENED
+/* Of a list that was just carved: the blocks are cleared where their units may hold something, and change their places at
+ * random.  A longer list is shuffled in parts: blocks handed out one after the other still share pages and some lines,
+ * else programs that walk what they have built take a quarter longer. */
+#define SHUFFLED_MAX 16u
+
+static void relink(char **block, unsigned count, unsigned from, uint64_t below)
+{
+    for (unsigned i = count; i-- > 0; below = freelist_pack(block[i], from + count - i))
+        next_set(block[i], below);
+}
+
+static uint64_t random_step(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    return *state ^= *state << 17;
+}
+
+static unsigned take_part(uint64_t *list, char **block)
+{
+    unsigned count = 0;
+    for (; *list != 0 && count < SHUFFLED_MAX; *list = next_get(block[count++]))
+        block[count] = freelist_top(*list);
+    return count;
+}
+
+static void shuffle(char **block, unsigned count, uint64_t *state)
+{
+    for (unsigned i = count; i > 1; i--) {
+        unsigned other = (unsigned)((random_step(state) >> 32) * i >> 32);
+        char *kept = block[i - 1];
+        block[i - 1] = block[other];
+        block[other] = kept;
+    }
+}
+
+static struct carving harden_carving(const struct superblock *s, struct carving carving)
+{
+    char *block[SHUFFLED_MAX];
+    uint64_t state = ((uintptr_t)freelist_top(carving.list) ^ os_now_ns()) * marks.order_key | 1;
+    uint64_t left = carving.list, done = 0;
+    while (left != 0) {
+        unsigned count = take_part(&left, block);
+        for (unsigned i = 0; i < count && s->dirty != 0; i++)
+            if (!superblock_is_zero_block(s, block[i]))
+                memset(block[i], 0, s->block_bytes);
+        if (mitigated(mitigation_order))
+            shuffle(block, count, &state);
+        relink(block, count, freelist_count(done), done);
+        done = freelist_pack(block[0], freelist_count(done) + count);
+    }
+    return (struct carving){done, carving.units};
+}
+#else
+static struct carving harden_carving(const struct superblock *s, struct carving carving)
+{
+    (void)s;
+    return carving;
+}
+#endif
 
 struct carving superblock_carve(const struct superblock *s, enum carve amount)
 {
@@ -216,7 +278,7 @@ struct carving superblock_carve(const struct superblock *s, enum carve amount)
     unsigned first = units_first(s->uncarved);
     unit_set tail = all_units(s, shift) & ~units_run(0, first);
     bool is_tail = s->uncarved == tail && !s->has_lent;
-    return is_tail ? carve_tail(s, shift, first, amount) : carve_hole(s, shift, first);
+    return harden_carving(s, is_tail ? carve_tail(s, shift, first, amount) : carve_hole(s, shift, first));
 }
 
 void superblock_count_carving(struct superblock *s, struct carving carving)
@@ -302,7 +364,7 @@ const char *superblock_check_list(const struct superblock *s, uint64_t list)
         seen[i / 64] |= 1ull << (i % 64);
         if (freelist_count(at) != count)
             return "a free block was written to";
-        at = *next_of(block);
+        at = next_get(block);
     }
     return count == 0 ? NULL : "list is shorter than its count";
 }
@@ -328,7 +390,7 @@ static void rebuild(struct superblock *s, unsigned shift)
         carved++;
         if ((rebuilding.is_free[i / 64] >> (i % 64) & 1) != 0) {
             char *block = superblock_block(s, i);
-            *next_of(block) = list;
+            next_set(block, list);
             list = freelist_pack(block, freelist_count(list) + 1);
         }
     }
@@ -361,7 +423,7 @@ unit_set superblock_uncarve(struct superblock *s, const char **damage)
     uint64_t *is_free = rebuilding.is_free;
     memset(is_free, 0, sizeof rebuilding.is_free);
     unsigned shift = unit_shift(s);
-    for (uint64_t at = list; at != 0; at = *next_of(freelist_top(at))) {
+    for (uint64_t at = list; at != 0; at = next_get(freelist_top(at))) {
         unsigned i = superblock_block_number(s, freelist_top(at));
         is_free[i / 64] |= 1ull << (i % 64);
     }

@@ -39,6 +39,7 @@
 
 #include <stdatomic.h>
 
+#include "heap/next.h"
 #include "heap/size_class.h"
 #include "heap/slice.h"
 #include "heap/units.h"
@@ -131,11 +132,6 @@ static inline void *freelist_top(uint64_t list)
 static inline unsigned freelist_count(uint64_t list)
 {
     return list & COUNT_MASK;
-}
-
-static inline uint64_t *next_of(void *block)
-{
-    return block;
 }
 
 /* ---- superblocks, slices, addresses ---- */

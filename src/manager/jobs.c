@@ -9,6 +9,9 @@ static const struct job job[] = {
     {"pressure", job_on_clock, 500 * MS, UINT64_MAX, pressure_run},
     {"reclaim", job_on_clock, 400 * MS, UINT64_MAX, reclaim_run},
     {"report", job_on_clock, 1000 * MS, UINT64_MAX, report_run},
+#ifdef SUTLER_HARDENED
+    {"audit", job_on_clock, 100 * MS, 1 * MS, audit_run},
+#endif
 };
 
 #define NOT_DUE UINT64_MAX

@@ -37,5 +37,8 @@ bool provision_run(uint64_t budget_ns);
 bool unmap_run(uint64_t budget_ns);
 bool pressure_run(uint64_t budget_ns);
 bool report_run(uint64_t budget_ns);
+#ifdef SUTLER_HARDENED
+bool audit_run(uint64_t budget_ns); /* hardened/audit.c */
+#endif
 
 #endif

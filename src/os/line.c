@@ -72,8 +72,15 @@ void line_flush(struct line *line, int fd)
 
 void line_tell(struct line *line)
 {
-    if (os_standard_error_is_written())
+    if (os_standard_error_is_written()) {
         line_flush(line, 2);
+        return;
+    }
+    long fd = os_open_standard_error();
+    if (fd >= 0) {
+        line_flush(line, (int)fd);
+        sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    }
     line->used = 0;
 }
 

@@ -49,6 +49,10 @@ void *os_map(size_t size);
 /* Whether pages, otherwise read only, may be written to.  Returns false if the system does not allow it. */
 bool os_set_writable(void *address, size_t size, bool writable);
 
+/* Makes the pages of a range trap whoever touches them, what they hold is lost; or ordinary again, then they read as zero.
+ * No mapping is split.  False where the system cannot (before Linux 6.13). */
+bool os_guard(void *address, size_t size, bool guarded);
+
 /* Gives a mapping, or a part of one, back.  Cannot fail in a way the caller could act on. */
 void os_unmap(void *address, size_t size);
 
@@ -237,6 +241,9 @@ int os_standard_error(int kept);
 /* The same, but also where the program has most likely put something else there to be written to: a terminal or a pipe, its
  * standard output, or a file it appends to. */
 bool os_standard_error_is_written(void);
+/* For a thread with a table of files of its own, the manager: the process's standard error, if it is what it was at the
+ * start, or a terminal or a pipe; to be closed.  Negative if it cannot be had. */
+long os_open_standard_error(void);
 
 /* Nanoseconds of a monotonic clock with the resolution of the timer tick or better.  [signal] */
 uint64_t os_now_ns(void);

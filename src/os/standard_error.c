@@ -59,3 +59,17 @@ bool os_standard_error_is_written(void)
     long flags = sys_call_if(need_plain, SYS_fcntl, 2, F_GETFL, 0, 0, 0, 0);
     return !sys_failed(flags) && (flags & O_APPEND) != 0;
 }
+
+long os_open_standard_error(void)
+{
+    /* The files of the process's first thread. */
+    long fd = sys_call_if(need_plain, SYS_openat, AT_FDCWD, (long)"/proc/self/fd/2", O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC,
+                          0, 0, 0);
+    if (sys_failed(fd))
+        return fd;
+    struct file now = file_of((int)fd);
+    if (is_same(now, at_start) || now.is_stream)
+        return fd;
+    sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    return -1;
+}

@@ -81,6 +81,17 @@ bool os_set_writable(void *address, size_t size, bool writable)
     return !sys_failed(sys_call(SYS_mprotect, (long)address, (long)size, protection, 0, 0, 0));
 }
 
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#define MADV_GUARD_REMOVE  103
+#endif
+
+bool os_guard(void *address, size_t size, bool guarded)
+{
+    const int advice = guarded ? MADV_GUARD_INSTALL : MADV_GUARD_REMOVE;
+    return !sys_failed(sys_call(SYS_madvise, (long)address, (long)size, advice, 0, 0, 0));
+}
+
 void os_unmap(void *address, size_t size)
 {
     /* Refused where it would split a mapping and there may be no more of them: then at least the pages go. */

@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT
 from sutler_tool import callgrind, counted
 
-sys.path.insert(0, str(ROOT / "tests" / "engines"))
+sys.path.insert(0, str(ROOT / "papers" / "tests" / "engines"))
 import matrix  # noqa: E402
 
 

@@ -34,6 +34,29 @@ def test_statistics_named_in_tuning_exist() -> None:
     assert set(named) - {"process", "sync", "sync_reason"} <= set(STATISTICS) and len(named) > 10
 
 
+MITIGATIONS = re.findall(
+    r'MITIGATION\((\w+), (true|false), "([^"]*)",\s*"([^"]*)",\s*"([^"]*)"\)',
+    (ROOT / "src/marks/mitigations.def").read_text(),
+)
+
+
+def test_mitigations_are_documented_as_they_are() -> None:
+    page = (ROOT / "docs/security.md").read_text()
+    rows = [
+        f"| `{name}` | {'on' if on == 'true' else 'off'} | {stops} | {cost} | `{test}` |"
+        for name, on, cost, stops, test in MITIGATIONS
+    ]
+    assert "| row | default | what it stops | cost | test |\n|---|---|---|---|---|\n" + "\n".join(rows) + "\n\n" in page
+
+
+@pytest.mark.parametrize("name, test", [(row[0], row[4]) for row in MITIGATIONS], ids=[row[0] for row in MITIGATIONS])
+def test_each_mitigation_has_its_test(name: str, test: str) -> None:
+    assert test == f"hardened.{name}"
+    assert f'{{"{name}", {name}}}' in (ROOT / "tests/hardened/unit/mitigations.c").read_text()
+    listed = re.search(r"foreach\(row IN ITEMS (.*?)\)", (ROOT / "tests/hardened/unit/CMakeLists.txt").read_text())
+    assert listed is not None and name in listed.group(1).split()
+
+
 CALL_SETS = {
     name.lower(): set(re.findall(r"CALL\((\w+)\)", body))
     for name, body in re.findall(

@@ -16,7 +16,7 @@ from sutler_tool.results import Program, Results
 from test_bench import suite_folder  # noqa: F401
 from test_publish import folder_of, table_of  # noqa: F401
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "papers.md"
+PAGE = Path(__file__).resolve().parents[2] / "papers" / "papers.md"
 NAME = r"[A-Z]?\.?\d+(?:\.\d+)*(?: ?\([a-e]\))?"
 NAMES = re.compile(
     rf"(?i:tables?|figures?|chapters?|sections?|designs?|appendix|MMT|LFMalloc|thesis|Hoard|decision|Core) {NAME}(?:(?:,| and| to|, and) {NAME})*"

@@ -190,9 +190,9 @@ static void hold_from(struct superblock *s, unit_set units)
     uint64_t list = 0;
     for (uint64_t at = s->freelist; at != 0;) {
         char *block = freelist_top(at);
-        at = *next_of(block);
+        at = next_get(block);
         if ((units_touched(s, superblock_block_number(s, block)) & units) == 0) {
-            *next_of(block) = list;
+            next_set(block, list);
             list = freelist_pack(block, freelist_count(list) + 1);
         }
     }

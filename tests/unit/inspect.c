@@ -57,7 +57,7 @@ enum group group_expected(unsigned blocks, unsigned available)
 static unsigned mark_list(const struct superblock *s, uint64_t list, uint8_t *seen)
 {
     unsigned count = freelist_count(list), found = 0;
-    for (uint64_t at = list; at != 0; at = *next_of(freelist_top(at)), found++) {
+    for (uint64_t at = list; at != 0; at = next_get(freelist_top(at)), found++) {
         const char *block = freelist_top(at);
         EXPECT_MSG(found < count, "superblock %p: list longer than %u", (void *)superblock_start(s), count);
         EXPECT_MSG(superblock_is_block(s, block), "superblock %p: %p on its list is no block of it",
@@ -288,13 +288,13 @@ void *test_take(struct superblock *s)
 {
     void *block = freelist_top(s->freelist);
     if (s->freelist != 0)
-        s->freelist = *next_of(block);
+        s->freelist = next_get(block);
     return block;
 }
 
 void test_give(struct superblock *s, void *block)
 {
-    *next_of(block) = s->freelist;
+    next_set(block, s->freelist);
     s->freelist = freelist_pack(block, freelist_count(s->freelist) + 1);
 }
 

@@ -66,13 +66,13 @@ static void counts_and_lists_are_checked(void)
     EXPECT_FOUND(s->uncarved, s->uncarved & (s->uncarved - 1), "miscounted");
     EXPECT_FOUND(s->whole_bytes, s->whole_bytes + s->block_bytes, "first blocks");
     EXPECT_FOUND(s->x_remote, s->freelist, "on both lists");
-    uint64_t *next = next_of(freelist_top(s->freelist)), was = *next;
+    uint64_t *link = freelist_top(s->freelist), was = *next;
     *next = 0; /* as a program may that writes to what it has freed */
     EXPECT(superblock_check(s) == NULL && superblock_check_list(s, s->freelist) != NULL);
     *next = was;
     /* A block of the last unit, which is not carved, freed nevertheless. */
     char *last = superblock_block(s, s->blocks - 1u);
-    *next_of(last) = 0;
+    next_set(last, 0);
     EXPECT_FOUND(s->x_remote, freelist_pack(last, 1), "does not exist");
     test_superblock_drop(s);
 }

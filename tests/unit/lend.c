@@ -139,7 +139,7 @@ static void expect_room_is_used(struct superblock *s)
     }
     EXPECT_EQ(s->carved, capacity);
     EXPECT_EQ(superblock_live(s, s->freelist), live);
-    for (uint64_t at = s->freelist; at != 0; at = *next_of(freelist_top(at))) {
+    for (uint64_t at = s->freelist; at != 0; at = next_get(freelist_top(at))) {
         char *block = freelist_top(at);
         EXPECT(superblock_is_block(s, block) && !is_live[number_of(s, block)]);
         for (char *byte = block; byte < block + s->block_bytes; byte += SLICE_BYTES / 4)

@@ -191,7 +191,7 @@ static void a_damaged_chain_is_refused(void)
     uint64_t chain = outbox_take(mine, outbox_chain_of(top));
     lock_release(&mine->lock);
     EXPECT_EQ(freelist_count(chain), 3);
-    *next_of(top) = 0x6161616161616161;
+    next_set(top, 0x6161616161616161);
     EXPECT_EQ(remote_push_chain(s, chain), remote_damaged);
     EXPECT_EQ(s->x_remote, there);
     drop(s);

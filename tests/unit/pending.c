@@ -219,7 +219,7 @@ static void no_post_is_lost(unsigned c, int rounds, struct rng *rng)
         for (int i = round % 2; i < MEMBERS; i += 2) {
             struct superblock *s = member[i];
             if (in_hand[i] == 0 && freelist_top(s->freelist) == hostage[i]) { /* arrived: take it out again */
-                s->freelist = *next_of(hostage[i]);
+                s->freelist = next_get(hostage[i]);
                 collected++;
                 in_hand[i] = 1;
             }

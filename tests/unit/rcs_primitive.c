@@ -123,8 +123,8 @@ static void pushes_and_pops(void)
     EXPECT(pop(c) == NULL); /* nothing is active */
     mine->active[c] = s;
     EXPECT_EQ(push(a, s), hot_pushed);
-    EXPECT(s->freelist == freelist_pack(a, left + 1) && freelist_top(*next_of(a)) != NULL);
-    EXPECT_EQ(freelist_count(*next_of(a)), left);
+    EXPECT(s->freelist == freelist_pack(a, left + 1) && freelist_top(next_get(a)) != NULL);
+    EXPECT_EQ(freelist_count(next_get(a)), left);
     EXPECT_EQ(push(a, s), hot_double);
     EXPECT_EQ(s->freelist, freelist_pack(a, left + 1));
     s->threshold = (uint16_t)(left + 2);
@@ -151,15 +151,15 @@ static void pushes_and_pops(void)
 
     /* A free block that was written to: its next does not continue the count, and it is not handed out. */
     test_heap_bind(mine);
-    uint64_t next = *next_of(a);
-    *next_of(a) = next + 1;
+    uint64_t next = next_get(a);
+    next_set(a, link + 1);
     EXPECT(pop(c) == NULL);
-    *next_of(a) = 0x4141414141414141;
+    next_set(a, 0x4141414141414141);
     EXPECT(pop(c) == NULL);
-    *next_of(a) = 0;
+    next_set(a, 0);
     EXPECT(pop(c) == NULL);
     EXPECT_EQ(s->freelist, list);
-    *next_of(a) = next;
+    next_set(a, link);
     EXPECT(pop(c) == a);
     test_give(s, a);
     test_give(s, b);

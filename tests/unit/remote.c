@@ -25,13 +25,13 @@ static void words_of_one_thread(void)
     uint64_t chain = remote_take(s, true);
     EXPECT_EQ(s->x_remote, REMOTE_ARMED);
     EXPECT_EQ(chain, freelist_pack(b, 2));
-    EXPECT_EQ(*next_of(b), freelist_pack(a, 1));
-    EXPECT_EQ(*next_of(a), 0);
+    EXPECT_EQ(next_get(b), freelist_pack(a, 1));
+    EXPECT_EQ(next_get(a), 0);
     EXPECT(superblock_check_list(s, chain) == NULL); /* linked from an empty list: a list as it stands */
 
     EXPECT(remote_push(s, c)); /* consumes ARMED */
     EXPECT_EQ(s->x_remote, freelist_pack(c, 1));
-    EXPECT_EQ(*next_of(c), 0);
+    EXPECT_EQ(next_get(c), 0);
     remote_return(s, chain); /* joined with what came meanwhile */
     EXPECT_EQ(freelist_count(s->x_remote), 3);
     EXPECT((s->x_remote & REMOTE_ARMED) == 0);
@@ -91,7 +91,7 @@ static void the_mark_stays_out_of_links(void)
         EXPECT_EQ(remote_push(s, test_take(s)), i == 0);
     uint64_t chain = remote_take(s, true);
     EXPECT_EQ(freelist_count(chain), 5);
-    for (uint64_t at = chain; at != 0; at = *next_of(freelist_top(at)))
+    for (uint64_t at = chain; at != 0; at = next_get(freelist_top(at)))
         EXPECT((at & REMOTE_ARMED) == 0);
     EXPECT(superblock_check_list(s, chain) == NULL);
     test_superblock_drop(s);

@@ -34,7 +34,7 @@ static void every_class_is_carved_into_every_block_once(void)
             EXPECT((carving.units & ~before) == 0);
             superblock_count_carving(s, carving);
             EXPECT(superblock_check_list(s, carving.list) == NULL);
-            for (uint64_t at = carving.list; at != 0; at = *next_of(freelist_top(at)), found++) {
+            for (uint64_t at = carving.list; at != 0; at = next_get(freelist_top(at)), found++) {
                 expect_block_in_place(s, freelist_top(at), seen);
                 memset((char *)freelist_top(at) + 8, 0xa5, s->block_bytes - 8u); /* mapped, and no neighbour's next */
             }
@@ -85,7 +85,7 @@ static void the_check_names_every_kind_of_damage(void)
         uint64_t list = s->freelist;
         unsigned count = freelist_count(list);
         char *top = freelist_top(list), *start = superblock_block(s, 0);
-        uint64_t next = *next_of(top), second_next = *next_of(freelist_top(next));
+        uint64_t next = next_get(top), second_next = next_get(freelist_top(next));
         EXPECT(superblock_check_list(s, list) == NULL);
         EXPECT(superblock_check_list(s, 0) == NULL);
 
@@ -95,34 +95,34 @@ static void the_check_names_every_kind_of_damage(void)
         s->carved++;
 
         expect_damage(s, freelist_pack(top, count - 1), "written to"); /* the first next does not continue the count */
-        *next_of(top) = freelist_pack(freelist_top(next), count - 2);
+        next_set(top, freelist_pack(freelist_top(next), count - 2));
         expect_damage(s, list, "written to");
-        *next_of(top) = freelist_pack(start - SLICE_BYTES, count - 1);
+        next_set(top, freelist_pack(start - SLICE_BYTES, count - 1));
         expect_damage(s, list, "outside");
-        *next_of(top) = freelist_pack(start + (size_t)s->blocks * s->block_bytes, count - 1);
+        next_set(top, freelist_pack(start + (size_t)s->blocks * s->block_bytes, count - 1));
         expect_damage(s, list, "outside");
-        *next_of(top) = freelist_pack((void *)(uintptr_t)0x414141414140, count - 1);
+        next_set(top, freelist_pack((void *)(uintptr_t)0x414141414140, count - 1));
         expect_damage(s, list, "outside");
-        *next_of(top) = freelist_pack((char *)freelist_top(next) + (s->block_bytes > 16 ? 16 : 8), count - 1);
+        next_set(top, freelist_pack((char *)freelist_top(next) + (s->block_bytes > 16 ? 16 : 8), count - 1));
         expect_damage(s, list, "inside a block");
-        *next_of(top) = freelist_pack(top, count - 1);
+        next_set(top, freelist_pack(top, count - 1));
         expect_damage(s, list, "twice");
-        *next_of(freelist_top(next)) = freelist_pack(top, count - 2);
-        *next_of(top) = next;
+        next_set(freelist_top(next), freelist_pack(top, count - 2));
+        next_set(top, next);
         expect_damage(s, list, "twice");
-        *next_of(freelist_top(next)) = 0;
+        next_set(freelist_top(next), 0);
         expect_damage(s, list, "shorter");
-        *next_of(freelist_top(next)) = second_next;
+        next_set(freelist_top(next), second_next);
         EXPECT(superblock_check_list(s, list) == NULL);
 
         /* Longer: the last block's next goes on to a block that is not on the list. */
         void *taken = test_take(s);
         uint64_t at = s->freelist;
-        while (*next_of(freelist_top(at)) != 0)
-            at = *next_of(freelist_top(at));
-        *next_of(freelist_top(at)) = freelist_pack(taken, 1);
+        while (next_get(freelist_top(at)) != 0)
+            at = next_get(freelist_top(at));
+        next_set(freelist_top(at), freelist_pack(taken, 1));
         expect_damage(s, s->freelist, "longer");
-        *next_of(freelist_top(at)) = 0;
+        next_set(freelist_top(at), 0);
 
         /* What a use after free does most often: text over the next. */
         memcpy(freelist_top(s->freelist), "ABCDEFGH", 8);
@@ -141,9 +141,9 @@ static void joins_keep_every_block(struct rng *rng)
         unsigned parts = (unsigned)rng_below(rng, 4), blocks = s->blocks;
         for (uint64_t at = all; at != 0;) {
             void *block = freelist_top(at);
-            at = *next_of(block);
+            at = next_get(block);
             unsigned side = parts < 2 ? parts : parts == 2 ? list[1] == 0 : (unsigned)rng_below(rng, 2);
-            *next_of(block) = list[side];
+            next_set(block, list[side]);
             list[side] = freelist_pack(block, freelist_count(list[side]) + 1);
         }
         if (list[0] == 0)
@@ -153,7 +153,7 @@ static void joins_keep_every_block(struct rng *rng)
         EXPECT(superblock_check_list(s, joined) == NULL);
         /* A commit that failed: the list below is another one now (or none), and the join is done again. */
         if (list[1] != 0) {
-            uint64_t shorter = *next_of(freelist_top(list[1]));
+            uint64_t shorter = next_get(freelist_top(list[1]));
             uint64_t again = superblock_join(s, list[0], shorter);
             EXPECT(superblock_check_list(s, again) == NULL);
             EXPECT_EQ(freelist_count(again), blocks - 1);
@@ -172,12 +172,12 @@ static void a_damaged_chain_is_not_joined(void)
     unsigned half = s->blocks / 2u;
     uint64_t at = s->freelist;
     for (unsigned i = 1; i < half; i++)
-        at = *next_of(freelist_top(at));
-    uint64_t below = *next_of(freelist_top(at)), chain = freelist_pack(freelist_top(s->freelist), half);
-    *next_of(freelist_top(at)) = freelist_pack((char *)s->base - 64, 1);
+        at = next_get(freelist_top(at));
+    uint64_t below = next_get(freelist_top(at)), chain = freelist_pack(freelist_top(s->freelist), half);
+    next_set(freelist_top(at), freelist_pack((char *)s->base - 64, 1));
     EXPECT(superblock_join(s, chain, below) != 0); /* what lies behind the last block is not followed */
     EXPECT_EQ(superblock_join(s, freelist_pack(freelist_top(chain), s->blocks), below), 0); /* too many to be true */
-    *next_of(freelist_top(chain)) = freelist_pack((void *)(uintptr_t)0x4242424242, half - 1);
+    next_set(freelist_top(chain), freelist_pack((void *)(uintptr_t)0x4242424242, half - 1));
     EXPECT_EQ(superblock_join(s, chain, below), 0);
     test_superblock_drop(s);
 }

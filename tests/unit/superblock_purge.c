@@ -51,7 +51,7 @@ static void carve(struct reference *r)
     EXPECT_EQ(carving.list == 0, s->uncarved == 0);
     if (carving.list == 0)
         return;
-    for (uint64_t at = carving.list; at != 0; at = *next_of(freelist_top(at))) {
+    for (uint64_t at = carving.list; at != 0; at = next_get(freelist_top(at))) {
         unsigned i = number_of(s, freelist_top(at));
         EXPECT(i < s->blocks);
         EXPECT_MSG(r->state[i] == absent, "class %u: block %u exists and is carved again", s->class, i);
@@ -147,7 +147,7 @@ static void compare(const struct reference *r)
     const struct superblock *s = r->s;
     expect_superblock_sound(s);
     uint8_t listed[BLOCKS_MAX] = {0};
-    for (uint64_t at = s->freelist; at != 0; at = *next_of(freelist_top(at)))
+    for (uint64_t at = s->freelist; at != 0; at = next_get(freelist_top(at)))
         listed[number_of(s, freelist_top(at))] = 1;
     unsigned live = 0;
     for (unsigned i = 0; i < s->blocks; i++) {
@@ -214,7 +214,7 @@ static void damage_stops_a_purge(void)
     test_carve_all(s);
     uint64_t list = s->freelist;
     unit_set uncarved = s->uncarved;
-    memset(freelist_top(*next_of(freelist_top(list))), 0x5a, 8); /* the second was written to after it was freed */
+    memset(freelist_top(next_get(freelist_top(list))), 0x5a, 8); /* the second was written to after it was freed */
     const char *damage = NULL;
     EXPECT_EQ(superblock_uncarve(s, &damage), 0);
     EXPECT(damage != NULL);

@@ -72,6 +72,7 @@ def run(
     engine: Optional[str] = typer.Option(None, "--engine", metavar="NAME", help="One of the papers' designs instead."),
     backend: Optional[str] = typer.Option(None, "--backend", metavar="LIB", help="What the engine drives: path or peer."),
     stats: bool = typer.Option(False, "--stats", help="Print a report at the end."),
+    hardened: bool = typer.Option(False, "--hardened", help="The hardened library: finds more mistakes, takes more time."),
     library: Optional[str] = LIBRARY,
 ) -> None:
     """Run a program under the library (the tree's front door does this without Python)."""
@@ -81,6 +82,8 @@ def run(
     words = _command(program or [])
     if backend and not engine:
         raise ToolError("--backend goes with --engine")
+    if hardened and (engine or library):
+        raise ToolError("--hardened and --library or --engine: only one of them")
     if engine and library:
         raise ToolError("--engine and --library: only one of them")
     why = refusal(words[0])
@@ -100,7 +103,7 @@ def run(
     if engine:
         chosen = engines.engine(engine, backend or "glibc", settings=settings)
     else:
-        chosen = libraries.sutler(paths.library(library), settings)
+        chosen = libraries.sutler(paths.hardened() if hardened else paths.library(library), settings)
     environment = {**os.environ, **chosen.environment()}
     for name in libraries.OWN_SETTINGS:
         environment.pop(name, None)

@@ -231,7 +231,8 @@ def process(pid: int) -> Iterator[Finding]:
                 "malloc is served by the other library",
             )
         else:
-            yield Finding("+", f"process {pid} ({name}): {loaded[0]} is loaded", "malloc is served by Sutler")
+            which = "Sutler's hardened library" if "hardened" in Path(loaded[0]).name else "Sutler"
+            yield Finding("+", f"process {pid} ({name}): {loaded[0]} is loaded", f"malloc is served by {which}")
         running = "sutler-manager" in tasks
         yield Finding(
             "+",

@@ -62,6 +62,14 @@ def library(explicit: str | None = None, build: bool = True) -> Path:
     return path
 
 
+def hardened() -> Path:
+    """The tree's hardened library (built when absent)."""
+    path = require_tree() / "build" / "release" / "libsutler-hardened.so"
+    if not path.exists():
+        build_preset("release")
+    return path
+
+
 def build_commands(preset: str, options: Sequence[str] = (), targets: Sequence[str] = ()) -> list[list[str]]:
     """Configure, then build.  `options` are said each time: a build folder remembers what it was told before.
     No targets: everything."""
@@ -70,7 +78,7 @@ def build_commands(preset: str, options: Sequence[str] = (), targets: Sequence[s
 
 
 def build_preset(
-    preset: str, options: Sequence[str] = (), targets: Sequence[str] = ("sutler", "sutler_static")
+    preset: str, options: Sequence[str] = (), targets: Sequence[str] = ("sutler", "sutler_static", "sutler_hardened")
 ) -> None:
     """Configures and builds one CMake preset; the compiler's words are shown only when it fails."""
     home = require_tree()

@@ -24,7 +24,7 @@ from rich.table import Table
 from . import packages
 from .libraries import Library, works
 from .packages import tomllib
-from .paths import DATA, ToolError, cache_dir
+from .paths import DATA, ToolError, build_preset, cache_dir, tree
 
 Say = Callable[[str], None]
 
@@ -44,7 +44,7 @@ class Peer:
     def source(self) -> str:
         package = self.row.get("package", "")
         package = package if isinstance(package, str) else package[-1]
-        return {"system": "system", "debian": "Debian ", "pypi": "PyPI ", "cargo": "crates.io "}[
+        return {"system": "system", "debian": "Debian ", "pypi": "PyPI ", "cargo": "crates.io ", "tree": "this tree"}[
             self.row["from"]
         ] + package
 
@@ -85,6 +85,10 @@ def located(peer: Peer) -> Optional[Library]:
     settings = {str(k): str(v) for k, v in peer.row.get("settings", {}).items()}
     if peer.row["from"] == "system":
         return Library(peer.name, (), settings)
+    if peer.row["from"] == "tree":
+        home = tree()
+        found = _first_file(peer.row["files"], home) if home else None
+        return Library(peer.name, (str(found),), settings) if found else None
     if peer.row["from"] == "cargo":
         built = _folder(peer) / f"lib{peer.name}.so"
         recipe = _folder(peer) / "recipe.json"
@@ -219,11 +223,18 @@ def _install_cargo(peer: Peer, say: Say) -> None:
     shutil.rmtree(target, ignore_errors=True)
 
 
+def _install_tree(peer: Peer, say: Say) -> None:
+    say(f"{peer.name}: building it")
+    build_preset("release")
+
+
 def install(peer: Peer, say: Say) -> Library:
     """Brings one peer and proves it; ToolError says why not."""
     found = located(peer)
     if found is None:
-        {"debian": _install_debian, "pypi": _install_pypi, "cargo": _install_cargo}[peer.row["from"]](peer, say)
+        {"debian": _install_debian, "pypi": _install_pypi, "cargo": _install_cargo, "tree": _install_tree}[
+            peer.row["from"]
+        ](peer, say)
         found = located(peer)
     if found is None:
         raise ToolError("its library was not found after installing")

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The hardened library's malloc and free: the plain ones, and around them what costs least while the block's lines are
+ * in the processor's cache.
+ *
+ *     malloc(size)                                       free(p)
+ *         p = plain malloc of size + 1                       its state is live?  else invalid, or a double free
+ *         the block is zero but for its next?                the canary is whole?  else an overflow
+ *         canary behind `size`                               state = quarantined; clear the block
+ *         state = live, and how much more than `size`        old = exchanged with a place of the quarantine
+ *                                                            old is still quarantined, and zero?  else a double free, or a
+ *                                                            write after free
+ *                                                            state of old = freed; plain free of old
+ *
+ * The state is out of band (marks/state.h).  Blocks above CLASS_BYTES_MAX are in large.c; those that are mappings of their
+ * own have their state in the table of mappings (foreign.c).
+ */
+#ifndef SUTLER_HARDENED_HARDENED_H
+#define SUTLER_HARDENED_HARDENED_H
+
+#include <string.h>
+
+#include "core/core.h"
+#include "hardened/quarantine.h"
+#include "marks/canary.h"
+#include "marks/state.h"
+
+/* What a free says of the block, beyond its address. */
+struct claim {
+    const char *function; /* for reports */
+    const void *caller;
+    enum family family;
+    bool has_size, has_alignment;
+    size_t size, alignment;
+};
+
+/* A live block, as its state has it. */
+struct live {
+    size_t bytes; /* of the block, without the guard */
+    size_t size;  /* that were asked for */
+    enum family family;
+    enum block_kind kind;
+};
+
+/* So much of a block is read again when it is handed out.  All of it is read when it leaves quarantine: then its lines are
+ * still in the cache, as a rule, and when it is handed out they are not. */
+#define CHECKED_BYTES_MAX 64u
+/* The quick paths are for blocks up to this size. */
+#define QUICK_BYTES_MAX 1024u
+
+/* ---- malloc.c ---- */
+
+/* A block of the family; NULL without memory. */
+void *harden_allocate(size_t size, size_t alignment, bool *zero, enum family family);
+/* Gives a block of the plain library, of `bytes`, to the program, who asked for `size`. */
+void *harden_block(void *p, size_t size, size_t bytes, enum family family);
+
+/* ---- free.c ---- */
+
+void harden_free(void *p, struct claim claim);
+/* Looks at what leaves quarantine and gives it to the plain library. */
+void harden_release(void *p);
+/* Reports what is wrong with a live block that is freed or resized so. */
+void harden_check(const void *p, struct live live, struct claim claim);
+
+/* Whether there is a state for `p`; if so where no other thread changes the region that is all there is to look at. */
+static inline bool has_state(const void *p)
+{
+    return likely((uintptr_t)p - hot.region_base < hot.flat_bytes) && (uintptr_t)p % BLOCK_ALIGNMENT == 0;
+}
+
+/* ---- large.c: spans, mappings, and blocks of the area for signal handlers ---- */
+
+enum found {
+    found_nothing,
+    found_freed,
+    found_live,
+    found_unknown /* a signal handler must not wait for the table of mappings */
+};
+/* What is at `p`, wherever it lies. */
+enum found harden_find(const void *p, struct live *live);
+
+void *large_harden(size_t size, size_t alignment, bool *zero, enum family family);
+void large_unharden(void *p, struct claim claim);
+/* In place, or moved by the system; NULL: neither. */
+void *large_reharden(void *p, struct live live, size_t size);
+/* Gives the plain library what is in quarantine; true if there was any. */
+bool large_release_all(void);
+
+/* A live block of a superblock, where the fast paths are open, the mitigations are those that are usual, and its size is in
+ * the state alone.  False: `harden_find` knows. */
+static inline bool find_quickly(const void *p, struct live *live)
+{
+    if (unlikely((uintptr_t)p - hot.region_base >= hot.region_bytes) || unlikely((uintptr_t)p % BLOCK_ALIGNMENT != 0) ||
+        unlikely(!marks.usual))
+        return false;
+    const uint8_t state = state_get(p);
+    const size_t slack = state & STATE_SLACK_WIDE;
+    const struct superblock *s = superblock_of(p);
+    if (unlikely(!state_is_live(state)) || unlikely(slack == STATE_SLACK_WIDE) ||
+        unlikely(s->slice.kind != slice_superblock))
+        return false;
+    live->bytes = s->block_bytes;
+    live->size = live->bytes - slack;
+    live->family = state_family(state);
+    live->kind = block_superblock;
+    return true;
+}
+
+/* ---- zeros ---- */
+
+typedef uint64_t words16 __attribute__((vector_size(16)));
+
+/* Clears a block: a multiple of 16 bytes, aligned so.  Up to 64 bytes there is no branch: which sizes come next cannot be
+ * foreseen, and a wrong guess costs more than a few stores that overlap. */
+static inline void clear_block(void *p, size_t bytes)
+{
+    char *at = p, *last = at + bytes - 16;
+    const words16 zero = {0, 0};
+    if (likely(bytes <= 64)) {
+        *(words16 *)at = zero;
+        *(words16 *)(bytes > 32 ? at + 16 : at) = zero;
+        *(words16 *)(bytes > 48 ? at + 32 : at) = zero;
+        *(words16 *)last = zero;
+        return;
+    }
+    if (unlikely(bytes > 512)) {
+        memset(p, 0, bytes);
+        return;
+    }
+    for (char *end = last - 48; at < end; at += 64)
+        for (unsigned i = 0; i < 64; i += 16)
+            *(words16 *)(at + i) = zero;
+    for (unsigned i = 0; i < 64; i += 16)
+        *(words16 *)(last - i) = zero;
+}
+
+/* The same for any range; if large, its pages are given back (large.c). */
+void clear_bytes(char *p, size_t bytes);
+
+/* Whether all is zero but for the first eight bytes; the same way. */
+static inline bool is_clear_behind_next(const void *p, size_t bytes)
+{
+    static const words16 zero = {0, 0};
+    const char *at = p, *end = at + bytes, *none = (const char *)&zero;
+    words16 seen = {0, ((const uint64_t *)p)[1]};
+#define SEE(from) (seen |= *(const words16 *)(from))
+    if (likely(bytes <= 64)) {
+        SEE(bytes > 16 ? end - 16 : none);
+        SEE(bytes > 32 ? at + 16 : none);
+        SEE(bytes > 48 ? at + 32 : none);
+    } else {
+        for (at += 16; at + 64 < end; at += 64)
+            SEE(at), SEE(at + 16), SEE(at + 32), SEE(at + 48);
+        SEE(end - 64), SEE(end - 48), SEE(end - 32), SEE(end - 16);
+    }
+#undef SEE
+    return (seen[0] | seen[1]) == 0;
+}
+
+static inline bool is_clear(const void *p, size_t bytes)
+{
+    return *(const uint64_t *)p == 0 && is_clear_behind_next(p, bytes);
+}
+
+#endif

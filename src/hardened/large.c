@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Blocks of the hardened library that lie in no superblock: spans, mappings of their own, and those for signal handlers.
+ * And every pointer that is none of ours.
+ *
+ * A large block ends in a page that cannot be touched.  Freed, it is cleared: up to CLEARED_MAX by writing zeros, above by
+ * giving its pages back, and there it cannot be touched at all.  Then its addresses are kept for as long as the places of
+ * one ring last.  A fork leaves each block in the ring, or on its way and lost.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "hardened/hardened.h"
+#include "hardened/report.h"
+#include "hardened/trace.h"
+#include "heap/large.h"
+#include "heap/mapping.h"
+#include "heap/mapping_table.h"
+#include "heap/signal_safe.h"
+#include "os/os.h"
+
+#define PLACES 8u
+#define CLEARED_MAX ((size_t)1 << 20)
+
+static void *_Atomic place[PLACES];
+static _Atomic uint32_t at; /* only says which is next */
+
+/* ---- what there is at an address ---- */
+
+static bool mapping_live(const void *p, struct live *live, bool *is_quarantined)
+{
+    struct mapping m;
+    if ((uintptr_t)p % os_page_bytes != 0 || !mapping_look(p, &m))
+        return false;
+    size_t bytes = m.bytes - marks.guard_bytes;
+    *live = (struct live){.bytes = bytes, .size = bytes - m.slack, .kind = block_mapping};
+    *is_quarantined = m.is_quarantined;
+    return true;
+}
+
+/* Its bytes and kind; `bytes` is 0 where no block can start. */
+static struct live live_in_region(const void *p)
+{
+    const struct superblock *s = superblock_of(p);
+    switch (slice_kind(slice_at(slice_of(p)))) {
+    case slice_superblock:
+    case slice_tail:
+        return (struct live){.bytes = s->block_bytes, .kind = block_superblock};
+    case slice_large:
+        return (struct live){.bytes = large_span_bytes(p) - marks.guard_bytes, .kind = block_large};
+    case slice_signal_safe:
+        return (struct live){.bytes = signal_safe_bytes(p), .kind = block_signal_safe};
+    default:
+        return (struct live){0};
+    }
+}
+
+enum found harden_find(const void *p, struct live *live)
+{
+    *live = (struct live){0};
+    if (!core_ready())
+        return found_nothing;
+    if (region_contains(p) && (uintptr_t)p % BLOCK_ALIGNMENT == 0) {
+        uint8_t state = state_get(p);
+        if (state == STATE_FREED)
+            return found_freed;
+        *live = live_in_region(p);
+        if (state_is_live(state) && live->bytes != 0) {
+            live->size = live->bytes - state_slack(p, state, live->bytes);
+            live->family = state_family(state);
+            return found_live;
+        }
+        if (live->bytes != 0)
+            return found_nothing;
+    }
+    bool is_quarantined = false;
+    if (!slow_enter())
+        return found_unknown;
+    bool found = mapping_live(p, live, &is_quarantined);
+    slow_leave();
+    return !found ? found_nothing : is_quarantined ? found_freed : found_live;
+}
+
+/* ---- taking ---- */
+
+static bool release_everything(void)
+{
+    bool any = quarantine_release_all();
+    return large_release_all() || any;
+}
+
+bool quarantine_release_everything(void)
+{
+    return release_everything();
+}
+
+static void guard(void *p, size_t bytes, bool guarded)
+{
+    if (marks.guard_bytes != 0)
+        os_guard((char *)p + bytes, marks.guard_bytes, guarded);
+}
+
+/* `live.bytes` and its kind are those of the block as it is now; whatever it holds stays. */
+static void dress_large(void *p, struct live live)
+{
+    size_t slack = live.bytes - live.size;
+    if (mitigated(mitigation_canary))
+        canary_set(p, live.size, slack);
+    guard(p, live.bytes, true);
+    if (live.kind == block_mapping)
+        mapping_note(p, slack, false);
+    else
+        state_set_live(p, live.bytes, slack, live.family);
+}
+
+static size_t padded(size_t size)
+{
+    return size + marks.pad + marks.guard_bytes;
+}
+
+void *large_harden(size_t size, size_t alignment, bool *zero, enum family family)
+{
+    void *p = allocate_plain(padded(size), alignment, zero);
+    if (unlikely(p == NULL) && release_everything())
+        p = allocate_plain(padded(size), alignment, zero);
+    if (unlikely(p == NULL))
+        return NULL;
+    struct block block = block_find(p);
+    if (unlikely(block.kind == block_signal_safe)) {
+        clear_block(p, block.bytes);
+        return harden_block(p, size, block.bytes, family);
+    }
+    dress_large(p, (struct live){block.bytes - marks.guard_bytes, size, family, block.kind});
+    return p;
+}
+
+void *large_reharden(void *p, struct live live, size_t size)
+{
+    if (size <= CLASS_BYTES_MAX || size > PTRDIFF_MAX || (live.kind != block_large && live.kind != block_mapping))
+        return NULL;
+    if (size < live.size)
+        clear_bytes((char *)p + size, live.size - size);
+    guard(p, live.bytes, false);
+    if (mitigated(mitigation_canary))
+        memset((char *)p + live.size, 0, canary_length(live.bytes - live.size));
+    void *moved = NULL;
+    if (slow_enter()) {
+        moved = large_resize(p, padded(size));
+        slow_leave();
+    }
+    if (moved == NULL) {
+        dress_large(p, live);
+        return NULL;
+    }
+    struct block block = block_find(moved);
+    dress_large(moved, (struct live){block.bytes - marks.guard_bytes, size, live.family, block.kind});
+    return moved;
+}
+
+/* ---- freeing ---- */
+
+/* Zeros, of any alignment. */
+void clear_bytes(char *p, size_t bytes)
+{
+    if (!mitigated(mitigation_zero))
+        return;
+    char *first = (char *)align_up((uintptr_t)p, os_page_bytes),
+         *end = (char *)align_down((uintptr_t)p + bytes, os_page_bytes);
+    if (bytes <= CLEARED_MAX || !os_purge(first, (size_t)(end - first))) {
+        memset(p, 0, bytes);
+        return;
+    }
+    memset(p, 0, (size_t)(first - p));
+    memset(end, 0, (size_t)(p + bytes - end));
+}
+
+static bool is_guarded_whole(struct live live)
+{
+    return live.kind == block_mapping || live.bytes > CLEARED_MAX;
+}
+
+static void clear_large(void *p, struct live live)
+{
+    if (!is_guarded_whole(live) || !mitigated(mitigation_guard) || !os_guard(p, live.bytes, true))
+        clear_bytes(p, live.bytes);
+}
+
+/* Its size is its own no more: what is left of a block in quarantine is found by its slice, or the table. */
+static void release_large(void *p)
+{
+    struct live live = {0};
+    bool is_quarantined = true;
+    bool is_mapping = !(region_contains(p) && state_get(p) == STATE_FREED);
+    if (!is_mapping)
+        live = live_in_region(p);
+    else if (!mapping_live(p, &live, &is_quarantined))
+        return;
+    guard(p, live.bytes, false);
+    if (is_guarded_whole(live))
+        os_guard(p, live.bytes, false);
+    else if (mitigated(mitigation_check) && !is_clear(p, live.bytes))
+        report_written("free", p);
+    if (is_mapping)
+        mapping_note(p, 0, false);
+    plain_free(p);
+}
+
+bool large_release_all(void)
+{
+    bool any = false;
+    for (unsigned i = 0; i < PLACES; i++) {
+        void *p = atomic_exchange(&place[i], NULL);
+        if (p != NULL)
+            release_large(p);
+        any |= p != NULL;
+    }
+    return any;
+}
+
+/* False: by another thread, meanwhile. */
+static bool enter_quarantine(void *p, struct live live)
+{
+    if (live.kind == block_mapping)
+        return mapping_note(p, live.bytes - live.size, true);
+    return state_free(p);
+}
+
+static void free_large(void *p, struct live live)
+{
+    clear_large(p, live);
+    if (!mitigated(mitigation_quarantine)) {
+        release_large(p);
+        return;
+    }
+    uint32_t step = 1 + (uint32_t)((uintptr_t)p * marks.order_key >> 63);
+    void *old = atomic_exchange(&place[atomic_fetch_add(&at, step) % PLACES], p);
+    if (old != NULL)
+        release_large(old);
+}
+
+void large_unharden(void *p, struct claim claim)
+{
+    struct live live;
+    switch (harden_find(p, &live)) {
+    case found_unknown: /* a signal handler, in the middle of a slow path: it is looked at by the plain library, later */
+        plain_free(p);
+        return;
+    case found_live:
+        break;
+    default:
+        report_not_live(claim.function, p);
+        return;
+    }
+    harden_check(p, live, claim);
+    if (marks.trace != 0)
+        trace_free(p, live.size, claim.caller);
+    switch (live.kind) {
+    case block_superblock: /* beyond a gap of the region */
+        if (!state_free(p))
+            break;
+        clear_block(p, live.bytes);
+        harden_release(p);
+        return;
+    case block_signal_safe:
+        if (!state_free(p))
+            break;
+        clear_block(p, live.bytes);
+        plain_free(p);
+        return;
+    default:
+        if (!enter_quarantine(p, live))
+            break;
+        free_large(p, live);
+        return;
+    }
+    report_double_free(claim.function, p); /* by another thread, since it was looked at */
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * realloc and malloc_usable_size of the hardened library: a block's size is the one that was asked for.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+
+#include "hardened/hardened.h"
+#include "hardened/report.h"
+
+/* A block of a superblock that stays where it is. */
+static void *resize_here(void *p, struct live live, size_t size)
+{
+    state_set(p, STATE_RESIZED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    memset((char *)p + live.size, 0, canary_length(live.bytes - live.size));
+    if (size < live.size && mitigated(mitigation_zero))
+        memset((char *)p + size, 0, live.size - size);
+    if (mitigated(mitigation_canary))
+        canary_set(p, size, live.bytes - size);
+    state_set_live(p, live.bytes, live.bytes - size, live.family);
+    return p;
+}
+
+static NOINLINE void *move(void *p, struct live live, size_t size)
+{
+    int error = errno;
+    void *block = malloc(size);
+    if (unlikely(block == NULL)) {
+        if (size > live.size)
+            return NULL;
+        errno = error; /* it stays where it is */
+        return live.kind == block_superblock ? resize_here(p, live, size) : large_reharden(p, live, size);
+    }
+    memcpy(block, p, min_size(live.size, size));
+    harden_free(p, (struct claim){.function = "realloc", .caller = __builtin_return_address(0), .family = live.family});
+    return block;
+}
+
+EXPORT void *realloc(void *p, size_t size)
+{
+    struct live live;
+    if (p == NULL)
+        return malloc(size);
+    if (size == 0) { /* as glibc: frees, and says so */
+        harden_free(p, (struct claim){.function = "realloc", .family = family_malloc});
+        return NULL;
+    }
+    enum found found = find_quickly(p, &live) ? found_live : harden_find(p, &live);
+    if (unlikely(found != found_live)) {
+        errno = found == found_unknown ? ENOMEM : EINVAL;
+        if (found != found_unknown)
+            report_not_live("realloc", p);
+        return NULL;
+    }
+    harden_check(p, live, (struct claim){.function = "realloc", .family = family_malloc});
+    if (live.kind == block_superblock && size <= live.bytes && block_fits(live.bytes, size + marks.pad))
+        return resize_here(p, live, size);
+    /* A span whose end would be free at once is copied, so that all of it goes through quarantine. */
+    const bool keeps_its_end = live.kind != block_large || size + SLICE_BYTES > live.size;
+    void *moved = keeps_its_end ? large_reharden(p, live, size) : NULL;
+    return moved != NULL ? moved : move(p, live, size);
+}
+
+EXPORT void *reallocarray(void *p, size_t count, size_t size)
+{
+    size_t bytes;
+    if (unlikely(__builtin_mul_overflow(count, size, &bytes))) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return realloc(p, bytes);
+}
+
+EXPORT size_t malloc_usable_size(void *p)
+{
+    struct live live;
+    if (p == NULL)
+        return 0;
+    enum found found = find_quickly(p, &live) ? found_live : harden_find(p, &live);
+    if (likely(found == found_live))
+        return live.size;
+    if (found != found_unknown)
+        report_not_live("malloc_usable_size", p);
+    return 0;
+}
+
+ALSO(__libc_realloc, realloc)

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One case a row of src/marks/mitigations.def: `mitigations CASE on|off` expects what the row stops to be stopped, or not to
+ * be.  The second is run with the row switched off, and shows that the first would fail without it.
+ */
+#include <dlfcn.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MADV_GUARD_INSTALL 102
+#define SKIPPED 77
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "FAILED: %s\n", what);
+    _exit(1);
+}
+
+static void expect(bool seen, bool wanted, const char *what)
+{
+    if (seen != wanted)
+        fail(what);
+}
+
+/* How a child that does this ends, and its last words. */
+static int end_of(void (*deed)(void), char *words, size_t size)
+{
+    int ends[2], status = 0;
+    if (pipe(ends) != 0)
+        fail("pipe");
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], 2);
+        deed();
+        _exit(0);
+    }
+    close(ends[1]);
+    size_t used = 0;
+    ssize_t got;
+    while (used < size - 1 && (got = read(ends[0], words + used, size - 1 - used)) > 0)
+        used += (size_t)got;
+    words[used] = '\0';
+    close(ends[0]);
+    waitpid(child, &status, 0);
+    return status;
+}
+
+/* Whether the child was ended by a line that contains `text`. */
+static bool is_caught(void (*deed)(void), const char *text)
+{
+    char words[2000];
+    int status = end_of(deed, words, sizeof words);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && strstr(words, text) != NULL;
+}
+
+static void write_behind(void)
+{
+    volatile char *p = malloc(24);
+    p[24] = 0;
+    free((void *)p);
+}
+
+static void canary(bool on)
+{
+    expect(is_caught(write_behind, "overflow"), on, "a byte behind the block, found at its free");
+}
+
+static void zero(bool on)
+{
+    volatile unsigned char *p = malloc(200);
+    unsigned sum = 0;
+    memset((void *)p, 0x5a, 200);
+    free((void *)p);
+    for (int i = 16; i < 200; i++)
+        sum += p[i];
+    expect(sum == 0, on, "a freed block holds zeros");
+}
+
+static void write_when_freed(void)
+{
+    volatile char *p = malloc(40);
+    free((void *)p);
+    p[20] = 1;
+    for (int i = 0; i < 10000; i++)
+        free(malloc(40));
+}
+
+static void check(bool on)
+{
+    expect(is_caught(write_when_freed, "write after free"), on, "a write to a freed block is found");
+}
+
+static void quarantine(bool on)
+{
+    bool returned = false;
+    for (int round = 0; round < 20; round++) {
+        void *p = malloc(100), *q;
+        free(p);
+        q = malloc(100);
+        returned |= q == p;
+        free(q);
+    }
+    expect(!returned, on, "a freed block does not come back at once");
+}
+
+/* Run without quarantine: a freed block is on a list. */
+static void links(bool on)
+{
+    uint64_t *a = malloc(64), *b = malloc(64);
+    free(a);
+    free(b);
+    const uint64_t inverse = 0xf1de83e19937733dull; /* of the factor links are mixed with */
+    uint64_t link = __builtin_bswap64(*(volatile uint64_t *)b * inverse) ^ (uintptr_t)b;
+    expect(link >> 16 != (uintptr_t)a, on, "the link does not tell where the other block is");
+}
+
+static void order(bool on)
+{
+    char *last = malloc(500);
+    int ascending = 0;
+    for (int i = 0; i < 100; i++) {
+        char *p = malloc(500);
+        ascending += p > last && p - last <= 1024;
+        last = p;
+    }
+    expect(ascending < 80, on, "blocks do not follow each other");
+}
+
+static void write_far_behind(void)
+{
+    volatile char *p = malloc(300000);
+    for (size_t i = 300000; i < 300000 + 70000; i += 512)
+        p[i] = 1;
+}
+
+static void guard(bool on)
+{
+    char words[2000];
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (madvise(page, 4096, MADV_GUARD_INSTALL) != 0)
+        _exit(SKIPPED);
+    int status = end_of(write_far_behind, words, sizeof words);
+    expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, on, "a page behind a large block traps");
+}
+
+static void free_with_wrong_size(void)
+{
+    void (*free_sized)(void *, size_t) = (void (*)(void *, size_t))dlsym(RTLD_DEFAULT, "free_sized");
+    if (free_sized == NULL)
+        fail("there is no free_sized");
+    free_sized(malloc(100), 99);
+}
+
+static void size(bool on)
+{
+    expect(is_caught(free_with_wrong_size, "wrong size"), on, "free_sized with another size");
+}
+
+static void delete_from_malloc(void)
+{
+    void (*delete)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "_ZdlPv");
+    if (delete == NULL)
+        fail("there is no operator delete");
+    delete (malloc(100));
+}
+
+static void family(bool on)
+{
+    expect(is_caught(delete_from_malloc, "mismatched free"), on, "delete for malloc");
+}
+
+static void write_behind_and_live_on(void)
+{
+    static void *kept[20000];
+    volatile char *p = malloc(1000);
+    p[1000] = 0;
+    for (int round = 0; round < 40; round++) {
+        for (int i = 0; i < 20000; i++)
+            free(kept[i]), kept[i] = malloc(1000);
+        nanosleep(&(struct timespec){0, 100000000}, NULL);
+    }
+}
+
+static void audit(bool on)
+{
+    if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+        _exit(SKIPPED);
+    expect(is_caught(write_behind_and_live_on, "audit(): overflow"), on, "the manager finds what is written behind a block");
+}
+
+/* ---- what no row switches ---- */
+
+static void *shared;
+static void *free_it(void *unused)
+{
+    (void)unused;
+    free(shared);
+    return NULL;
+}
+
+static void free_twice_elsewhere(void)
+{
+    pthread_t thread;
+    shared = malloc(1000);
+    free(shared);
+    for (int i = 0; i < 100000; i++)
+        free(malloc(64));
+    pthread_create(&thread, NULL, free_it, NULL);
+    pthread_join(thread, NULL);
+}
+
+static void free_large_twice(void)
+{
+    void *p = malloc(40 << 20);
+    free(p);
+    free(p);
+}
+
+static void resize_freed(void)
+{
+    void *p = malloc(100);
+    free(p);
+    free(realloc(p, 200));
+}
+
+static void states(bool on)
+{
+    expect(is_caught(free_twice_elsewhere, "double free"), on, "a double free on another thread, later");
+    expect(is_caught(free_large_twice, "double free"), on, "a double free of a mapping");
+    expect(is_caught(resize_freed, "realloc(): double free"), on, "realloc of a freed block");
+    for (size_t n = 0; n < 300000; n = n * 9 / 8 + 1) {
+        void *p = malloc(n);
+        expect(malloc_usable_size(p) == n, on, "the usable size is the one asked for");
+        p = realloc(p, n + 3);
+        expect(malloc_usable_size(p) == n + 3, on, "after realloc, too");
+        free(p);
+    }
+}
+
+static void report(bool on)
+{
+    expect(is_caught(write_behind, "24 bytes asked for, class of 32"), on, "a long report names the block");
+    expect(is_caught(resize_freed, "freed by thread"), on, "and who freed it");
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(bool on);
+    } row[] = {{"canary", canary}, {"zero", zero},   {"check", check}, {"quarantine", quarantine},
+               {"links", links},   {"order", order}, {"guard", guard}, {"size", size},
+               {"family", family}, {"audit", audit}, {"states", states}, {"report", report}};
+    for (size_t i = 0; argc == 3 && i < sizeof row / sizeof row[0]; i++)
+        if (strcmp(argv[1], row[i].name) == 0) {
+            row[i].run(strcmp(argv[2], "on") == 0);
+            return 0;
+        }
+    fail("which case?");
+}
