@@ -66,7 +66,7 @@ static void counts_and_lists_are_checked(void)
     EXPECT_FOUND(s->uncarved, s->uncarved & (s->uncarved - 1), "miscounted");
     EXPECT_FOUND(s->whole_bytes, s->whole_bytes + s->block_bytes, "first blocks");
     EXPECT_FOUND(s->x_remote, s->freelist, "on both lists");
-    uint64_t *link = freelist_top(s->freelist), was = *next;
+    uint64_t *next = freelist_top(s->freelist), was = *next;
     *next = 0; /* as a program may that writes to what it has freed */
     EXPECT(superblock_check(s) == NULL && superblock_check_list(s, s->freelist) != NULL);
     *next = was;

@@ -152,14 +152,14 @@ static void pushes_and_pops(void)
     /* A free block that was written to: its next does not continue the count, and it is not handed out. */
     test_heap_bind(mine);
     uint64_t next = next_get(a);
-    next_set(a, link + 1);
+    next_set(a, next + 1);
     EXPECT(pop(c) == NULL);
     next_set(a, 0x4141414141414141);
     EXPECT(pop(c) == NULL);
     next_set(a, 0);
     EXPECT(pop(c) == NULL);
     EXPECT_EQ(s->freelist, list);
-    next_set(a, link);
+    next_set(a, next);
     EXPECT(pop(c) == a);
     test_give(s, a);
     test_give(s, b);
