@@ -96,7 +96,7 @@ static bool is_without_slow_path(struct heap *h, uint64_t now_ns, uint64_t for_n
     return is_unchanged(&h->slow_paths, &h->slow_paths_since_ns, slow_paths_of(h), now_ns, for_ns);
 }
 
-/* Asks first what is cheap to ask and settles most cases. */
+/* Asks first what is cheap to ask and decides most cases. */
 static bool is_inactive(struct heap *h)
 {
     uint64_t now_ns = os_now_ns();

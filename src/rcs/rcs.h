@@ -33,7 +33,7 @@ enum rcs_result {
     rcs_aborted = RCS_ABORTED, /* interrupted before the commit; try again, but not forever: a debugger may abort every time */
 };
 
-/* Why the start-up probe settled on a mode; for `doctor` and the statistics. */
+/* Why the start-up probe chose a mode; for `doctor` and the statistics. */
 enum rcs_verdict {
     rcs_usable,
     rcs_unfenced,    /* usable, but a seccomp filter is in force that may forbid the fence: it is not asked for */

@@ -158,3 +158,14 @@ def test_forge_runs_what_a_person_runs() -> None:
     commands = re.findall(r"run: (\S+(?: test --full)?)", WORKFLOW.read_text())
     assert commands == [".ci/run", "./sutler test --full"]
     assert (ROOT / ".ci/run").stat().st_mode & 0o111
+
+
+RETIRED = "stretch gate notify_at mailbox settle scrape emergency childless descriptor_of_slice slice_of_descriptor give_back"
+
+
+@pytest.mark.parametrize("word", RETIRED.split())
+def test_retired_words_stay_away(word: str) -> None:
+    """Decision 23 says what each is called now; old decisions and the changelog keep them."""
+    pages = [page for page in WRITTEN_ABOUT if "papers" not in page.parts]
+    sources = [path for folder in ("src", "include") for path in (ROOT / folder).rglob("*.[chS]")]
+    assert [path.name for path in (*pages, *sources) if re.search(rf"\b{word}\b", path.read_text(), re.I)] == []
