@@ -193,7 +193,7 @@ def test_a_package_is_tried_by_its_other_names(tmp_path: Path, monkeypatch: pyte
 
 def test_every_peer_has_a_source() -> None:
     for name, peer in peers.table().items():
-        assert peer.row["from"] in ("system", "debian", "pypi", "cargo"), name
+        assert peer.row["from"] in ("system", "debian", "pypi", "cargo", "tree"), name
         assert peer.about
 
 
