@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
  * The entry points where the fast paths have not been written as assembly: C around one try of a section
- * (sections_aarch64.S), or straight to the slow path in the lock modes.
+ * (sections_aarch64.S), or straight to the slow path in the lock modes.  The hardened library has its own, and takes the
+ * free only.
  */
 #include "core/core.h"
 
 #if !defined(__x86_64__)
 #include <malloc.h>
 #include <stdlib.h>
+
+#ifdef SUTLER_HARDENED
+#define PLAIN_FREE plain_free
+#else
+#define PLAIN_FREE sutler_free
 
 void *sutler_malloc(size_t size)
 {
@@ -21,8 +27,9 @@ void *sutler_malloc(size_t size)
     void *block = hot_pop(c);
     return likely(block != NULL) ? block : malloc_slow(c);
 }
+#endif
 
-void sutler_free(void *p)
+void PLAIN_FREE(void *p)
 {
     if (likely((uintptr_t)p - hot.region_base < hot.region_bytes)) {
         struct superblock *s = superblock_of(p);
@@ -40,6 +47,7 @@ void sutler_free(void *p)
     free_slow(p);
 }
 
+#ifndef SUTLER_HARDENED
 EXPORT void *malloc(size_t size) __attribute__((alias("sutler_malloc")));
 EXPORT void *__libc_malloc(size_t size) __attribute__((alias("sutler_malloc")));
 
@@ -63,4 +71,5 @@ ALSO_FREE(_ZdlPvRKSt9nothrow_t)
 ALSO_FREE(_ZdaPvRKSt9nothrow_t)
 ALSO_FREE(_ZdlPvSt11align_val_tRKSt9nothrow_t)
 ALSO_FREE(_ZdaPvSt11align_val_tRKSt9nothrow_t)
+#endif
 #endif

@@ -77,13 +77,6 @@ static COLD void start(unsigned slot)
         os_unmap(r, align_up(sizeof *r, os_page_bytes));
 }
 
-#if defined(__x86_64__)
-#define HAS_SECTION true
-#else
-#define HAS_SECTION false
-#define quarantine_swap(p, c) (p)
-#endif
-
 static void *exchange(unsigned slot, unsigned c, void *p)
 {
     struct rings *r = atomic_load_explicit(&rings_of_slot[slot], memory_order_acquire);
@@ -98,7 +91,7 @@ void *quarantine_exchange(unsigned c, void *p)
 {
     if (rcs_is_suspended())
         return p;
-    const bool by_section = HAS_SECTION && sync_mode == sync_rcs;
+    const bool by_section = QUARANTINE_HAS_SECTION && sync_mode == sync_rcs;
     const unsigned slot = sync_mode == sync_rcs ? sync_slot() : sync_slot_last;
     if (unlikely(atomic_load_explicit(&rings_of_slot[slot], memory_order_relaxed) == NULL))
         start(slot);
@@ -133,7 +126,7 @@ static struct lock emptying = LOCK_FREE(rank_start);
 bool quarantine_release_all(void)
 {
     bool any = false;
-    const bool by_sections = HAS_SECTION && sync_mode == sync_rcs;
+    const bool by_sections = QUARANTINE_HAS_SECTION && sync_mode == sync_rcs;
     if (rcs_is_suspended() || !lock_try(&emptying))
         return false;
     for (unsigned slot = 0; by_sections && slot <= SLOT_MAX; slot++)
