@@ -189,7 +189,7 @@ SELECT a, count(*) c, group_concat(b) FROM t GROUP BY a ORDER BY c DESC, a LIMIT
 
 def papers(folder: Path) -> None:
     """Small inputs of the suite `engines`: run under callgrind, or with a message to another thread at each call."""
-    generator = require_tree() / "bench" / "paper" / "generate_source.py"
+    generator = require_tree() / "papers" / "programs" / "generate_source.py"
     for name, *words in (("papers.c", "c", "8"), ("papers_small.c", "c", "2"), ("papers.cpp", "cpp", "1")):
         unit = subprocess.run([sys.executable, generator, words[0], "--functions", words[1]], capture_output=True, check=True)
         (folder / name).write_bytes(unit.stdout)
