@@ -70,11 +70,18 @@ AS_IN_RELEASE = {
     "surroundings": "fork_stdio_ fork_guest_ service_ preauth_",
     "manager": "whether limit leave_asleep_raw unnoticed",
     "limits": "ulimit_v_300000 as_200 gdb_",
-    "unit": "rcs_every_instruction[.]cpu$",
+    "unit": "rcs_every_instruction rcs_single_step",
     "api": "*[.]cpu$ *[.]norseq$",
     "fork": "*[.]cpu$ *[.]norseq$",
     "model": "*[.]cpu$ *[.]norseq$",
     "stress": "*[.]cpu$ *[.]norseq$",
+}
+
+# Under emulation one processor's order of memory serves the other's code, so that threads in numbers find nothing that
+# they do not find in the release build; they take half the time.
+AS_ON_X86_64 = {
+    "stress": "storm handoff migrate swap cpusets",
+    "blowup": "migrate",
 }
 
 
@@ -92,6 +99,7 @@ BUILDS = (
         "aarch64",
         ci="^ci$",
         full="^(ci|full)$",
+        ci_leaves_out=pattern(AS_ON_X86_64),
         options=("-DSUTLER_TESTS=ON",),
         needs=("aarch64-linux-gnu-gcc", "aarch64-linux-gnu-g++", "qemu-aarch64"),
     ),
