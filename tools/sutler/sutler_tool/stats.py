@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Sequence
 
@@ -48,6 +49,7 @@ class Interval:
         return other.value / self.value - 1 if self.value else math.nan
 
 
+@lru_cache
 def student_t_quantile(probability: float, freedom: int) -> float:
     """The quantile of Student's t, by integrating its density: no statistics package is worth a dependency here."""
     if not 0.5 <= probability < 1 or freedom < 1:
