@@ -196,26 +196,32 @@ static __attribute__((noinline)) void *allocate_slow(struct heap *heap, unsigned
     }
 }
 
-/* The block that comes next when `block` is taken is about to be looked at (app. E). */
-static __attribute__((noinline)) void *pop_and_prefetch(struct bin *bin)
-{
-    struct block *block = bin_pop(bin, 1);
-    __builtin_prefetch(LOAD_RELAXED(&block->next), 0, 2);
-    return block;
-}
-
-/* thesis figure 6.13 */
-static inline void *allocate_shared(struct heap *heap, unsigned index, size_t size)
+/* thesis figure 6.13.  `prefetch` (app. E): the first block is fetched before anything else, and, when it is taken, the one
+ * that comes next. */
+static inline __attribute__((always_inline)) void *allocate_from(struct heap *heap, unsigned index, size_t size, bool prefetch)
 {
     struct bin *bin = &heap->bins[index];
-    bool prefetch = lfb_options.prefetch;
-    if (UNLIKELY(prefetch))
+    if (prefetch)
         __builtin_prefetch(LOAD_RELAXED(&bin->first), 1, 2);
     if (UNLIKELY(refresh_due(&heap->mallocs, MALLOCS_PER_REFRESH)) && manager_ready())
         heap_signal(heap, &heap->refresh_wanted);
-    if (LIKELY(bin_reserve(bin, 1) == 1))
-        return UNLIKELY(prefetch) ? pop_and_prefetch(bin) : bin_pop(bin, 1);
-    return allocate_slow(heap, index, size);
+    if (UNLIKELY(bin_reserve(bin, 1) != 1))
+        return allocate_slow(heap, index, size);
+    struct block *block = bin_pop(bin, 1);
+    if (prefetch)
+        __builtin_prefetch(LOAD_RELAXED(&block->next), 0, 2);
+    return block;
+}
+
+static __attribute__((noinline)) void *allocate_prefetching(struct heap *heap, unsigned index, size_t size)
+{
+    return allocate_from(heap, index, size, true);
+}
+
+static inline void *allocate_shared(struct heap *heap, unsigned index, size_t size)
+{
+    return UNLIKELY(lfb_options.prefetch) ? allocate_prefetching(heap, index, size)
+                                          : allocate_from(heap, index, size, false);
 }
 
 /* No thread is about to look at a block of this size that has left its bin. */
