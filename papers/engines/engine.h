@@ -43,7 +43,7 @@ struct engine {
     void *(*allocate_zeroed)(size_t size); /* NULL: zeros are written to what allocate() gives */
     void (*release)(void *block);
     void (*large)(void);             /* a request above `largest` is about to be made; may be NULL */
-    void (*manage)(void);            /* the manager's thread; returns only when it is alone in the process */
+    void (*manage)(void);            /* a manager's thread; returns only when no other thread is left in the process */
     void (*thread_exit)(void *mine); /* `mine` as given to engine_thread_own() */
     void (*fork_prepare)(void);
     void (*fork_parent)(void);

@@ -30,7 +30,14 @@
  *   ordered  the blocks of a refill go into the bin by address, so that neighbours are handed out one after the other
  *   buffers  a small buffer for each thread before the shared bins
  *   bulk     these filled and emptied by one reservation and one swap for several blocks
- * One manager serves all: the thesis's several would be one for each private heap, and the bins are shared.
+ *   foresee  bins are filled for what usually comes next (lock_free_foresee.c)
+ * and SUTLER_ENGINE_MANAGERS=n: so many heaps of bins, each with a manager; threads are given to them in turn.  A freed block
+ * goes to the heap of whoever frees it, so a thread that has yet to swap in one heap may look at a block that is in
+ * another one by now: no block goes to the backend before the bin has come to rest in every heap.
+ *
+ * Two things of the listing (app. E) that the text does not tell of, to be had with the same variable:
+ *   emptiest  a refresh first fills bins that are less than an eighth full, then a quarter, then half
+ *   prefetch  malloc fetches the first block's line early, and the next one's after taking it
  */
 #include "lock_free_bins.h"
 #include "around.h"
@@ -45,13 +52,27 @@
 #define BUFFER_ROOM 16u
 #define BUFFER_BULK 8u
 
-struct bin lfb_bins[LFB_BINS];
+struct heap lfb_heaps[MANAGERS_MOST];
 struct lfb_options lfb_options;
-struct block *lfb_free_list;
-_Alignas(64) uint64_t lfb_missed; /* the manager polls these three: on a line apart from what every call writes */
-uint32_t lfb_refresh_wanted, lfb_free_wanted;
+__thread struct heap *lfb_mine __attribute__((tls_model("initial-exec")));
 
-static _Alignas(64) uint32_t mallocs, frees; /* since the last refresh */
+static __attribute__((noinline)) struct heap *heap_choose(void)
+{
+    static uint32_t chosen;
+    lfb_mine = &lfb_heaps[__atomic_fetch_add(&chosen, 1, __ATOMIC_RELAXED) % manager_count];
+    return lfb_mine;
+}
+
+static inline struct heap *heap_get(void)
+{
+    return LIKELY(lfb_mine != NULL) ? lfb_mine : heap_choose();
+}
+
+static void heap_signal(struct heap *heap, uint32_t *which)
+{
+    STORE(which, 1);
+    manager_wake((unsigned)(heap - lfb_heaps));
+}
 
 static unsigned lfb_bin_for_request(size_t size)
 {
@@ -135,28 +156,23 @@ static bool bin_has_room(struct bin *bin)
     return LOAD(&bin->first) != NULL && bin_available(bin) < (int64_t)LOAD_RELAXED(&bin->size);
 }
 
-static void signal_manager(uint32_t *which)
-{
-    STORE(which, 1);
-    manager_wake();
-}
-
 /* thesis 6.3: a compare-and-swap adds; the manager alone takes away, all at once. */
-static void free_list_add(struct block *block)
+static void free_list_add(struct heap *heap, struct block *block)
 {
-    struct block *old = LOAD_RELAXED(&lfb_free_list);
+    struct block *old = LOAD_RELAXED(&heap->free_list);
     do {
         STORE_RELAXED(&block->next, old);
-    } while (!__atomic_compare_exchange_n(&lfb_free_list, &old, block, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
-    if (refresh_due(&frees, FREES_PER_REFRESH) && manager_ready()) {
+    } while (!__atomic_compare_exchange_n(&heap->free_list, &old, block, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+    if (refresh_due(&heap->frees, FREES_PER_REFRESH) && manager_ready()) {
         engine_count(&engine_counts.handed);
-        signal_manager(&lfb_free_wanted);
+        heap_signal(heap, &heap->free_wanted);
     }
 }
 
 /* A miss: the bin grows by one, the manager hears which bin is waited on, and we wait for its next refill. */
-static __attribute__((noinline)) void *allocate_slow(struct bin *bin, unsigned index, size_t size)
+static __attribute__((noinline)) void *allocate_slow(struct heap *heap, unsigned index, size_t size)
 {
+    struct bin *bin = &heap->bins[index];
     if (!manager_ready())
         return backend.malloc(size);
     uint32_t failed = LOAD(&bin->failed);
@@ -169,8 +185,8 @@ static __attribute__((noinline)) void *allocate_slow(struct bin *bin, unsigned i
             return bin_pop(bin, 1);
         if (LOAD(&bin->failed) != failed)
             return backend.malloc(size);
-        __atomic_fetch_or(&lfb_missed, (uint64_t)1 << index, __ATOMIC_SEQ_CST);
-        manager_wake();
+        __atomic_fetch_or(&heap->missed, (uint64_t)1 << index, __ATOMIC_SEQ_CST);
+        manager_wake((unsigned)(heap - lfb_heaps));
         uint32_t mine = 0;
         __atomic_fetch_add(&bin->waiters, 1, __ATOMIC_SEQ_CST);
         bool answered = manager_await(&bin->filled, filled, &mine);
@@ -180,27 +196,54 @@ static __attribute__((noinline)) void *allocate_slow(struct bin *bin, unsigned i
     }
 }
 
-/* thesis figure 6.13 */
-static inline void *allocate_shared(unsigned index, size_t size)
+/* thesis figure 6.13.  `prefetch` (app. E): the first block is fetched before anything else, and, when it is taken, the one
+ * that comes next. */
+static inline __attribute__((always_inline)) void *allocate_from(struct heap *heap, unsigned index, size_t size, bool prefetch)
 {
-    struct bin *bin = &lfb_bins[index];
-    if (UNLIKELY(refresh_due(&mallocs, MALLOCS_PER_REFRESH)) && manager_ready())
-        signal_manager(&lfb_refresh_wanted);
-    if (LIKELY(bin_reserve(bin, 1) == 1))
-        return bin_pop(bin, 1);
-    return allocate_slow(bin, index, size);
+    struct bin *bin = &heap->bins[index];
+    if (prefetch)
+        __builtin_prefetch(LOAD_RELAXED(&bin->first), 1, 2);
+    if (UNLIKELY(refresh_due(&heap->mallocs, MALLOCS_PER_REFRESH)) && manager_ready())
+        heap_signal(heap, &heap->refresh_wanted);
+    if (UNLIKELY(bin_reserve(bin, 1) != 1))
+        return allocate_slow(heap, index, size);
+    struct block *block = bin_pop(bin, 1);
+    if (prefetch)
+        __builtin_prefetch(LOAD_RELAXED(&block->next), 0, 2);
+    return block;
+}
+
+static __attribute__((noinline)) void *allocate_prefetching(struct heap *heap, unsigned index, size_t size)
+{
+    return allocate_from(heap, index, size, true);
+}
+
+static inline void *allocate_shared(struct heap *heap, unsigned index, size_t size)
+{
+    return UNLIKELY(lfb_options.prefetch) ? allocate_prefetching(heap, index, size)
+                                          : allocate_from(heap, index, size, false);
+}
+
+/* No thread is about to look at a block of this size that has left its bin. */
+static bool is_quiet(unsigned index)
+{
+    for (unsigned i = 0; i < manager_count; i++) {
+        if (!bin_is_quiet(&lfb_heaps[i].bins[index]))
+            return false;
+    }
+    return true;
 }
 
 /* thesis figure 6.14: hot blocks go to the front of their bin. */
-static inline void release_shared(unsigned index, struct block *block)
+static inline void release_shared(struct heap *heap, unsigned index, struct block *block)
 {
-    struct bin *bin = &lfb_bins[index];
+    struct bin *bin = &heap->bins[index];
     if (LIKELY(bin_has_room(bin) && !lfb_options.fifo))
         bin_push(bin, block, block, 1);
-    else if (UNLIKELY(LOAD_RELAXED(&manager_state) == MANAGER_FAILED) && bin_is_quiet(bin))
+    else if (UNLIKELY(LOAD_RELAXED(&manager_state) == MANAGER_FAILED) && is_quiet(index))
         backend.free(block); /* nobody empties the free list */
     else
-        free_list_add(block);
+        free_list_add(heap, block);
 }
 
 /* --------------------------------------------------------------- chapter 10: a buffer per thread over the shared bins */
@@ -227,26 +270,28 @@ static struct buffers *buffers_get(void)
 /* The `count` topmost blocks of a full buffer: to the bin in one piece if it has room, else to the free list. */
 static void buffer_spill(struct buffers *buffers, unsigned index, uint32_t count)
 {
+    struct heap *heap = heap_get();
     struct block **top = &buffers->blocks[index][buffers->count[index] - count];
     buffers->count[index] -= (uint8_t)count;
-    if (lfb_options.bulk && !lfb_options.fifo && bin_has_room(&lfb_bins[index])) {
+    if (lfb_options.bulk && !lfb_options.fifo && bin_has_room(&heap->bins[index])) {
         for (uint32_t i = 0; i + 1 < count; i++)
             STORE_RELAXED(&top[i]->next, top[i + 1]);
-        bin_push(&lfb_bins[index], top[0], top[count - 1], count);
+        bin_push(&heap->bins[index], top[0], top[count - 1], count);
         return;
     }
     for (uint32_t i = 0; i < count; i++)
-        release_shared(index, top[i]);
+        release_shared(heap, index, top[i]);
 }
 
 static void *buffer_allocate(struct buffers *buffers, unsigned index, size_t size)
 {
     if (buffers->count[index] > 0)
         return buffers->blocks[index][--buffers->count[index]];
-    uint32_t got = lfb_options.bulk ? bin_reserve(&lfb_bins[index], BUFFER_BULK) : 0;
+    struct heap *heap = heap_get();
+    uint32_t got = lfb_options.bulk ? bin_reserve(&heap->bins[index], BUFFER_BULK) : 0;
     if (got == 0)
-        return allocate_shared(index, size);
-    struct block *block = bin_pop(&lfb_bins[index], got);
+        return allocate_shared(heap, index, size);
+    struct block *block = bin_pop(&heap->bins[index], got);
     for (uint32_t i = 1; i < got; i++) {
         struct block *next = block->next;
         buffers->blocks[index][buffers->count[index]++] = block;
@@ -273,7 +318,7 @@ static void *lfb_allocate(size_t size)
 {
     unsigned index = lfb_bin_for_request(size);
     struct buffers *buffers = lfb_options.buffers ? buffers_get() : NULL;
-    return buffers != NULL ? buffer_allocate(buffers, index, size) : allocate_shared(index, size);
+    return buffers != NULL ? buffer_allocate(buffers, index, size) : allocate_shared(heap_get(), index, size);
 }
 
 /* Also called where the engine is gone around (release_always): in a forking thread and in the manager.  It waits for
@@ -287,7 +332,7 @@ static void lfb_release(void *block)
     }
     struct buffers *buffers = lfb_options.buffers ? buffers_get() : NULL;
     if (buffers == NULL) {
-        release_shared(index, block);
+        release_shared(heap_get(), index, block);
         return;
     }
     if (buffers->count[index] == BUFFER_ROOM)
@@ -300,9 +345,11 @@ static bool *option_named(const char *name)
     static const struct {
         const char *name;
         bool *option;
-    } options[] = {{"three", &lfb_options.three}, {"small", &lfb_options.small},     {"shrink", &lfb_options.shrink},
-                   {"fifo", &lfb_options.fifo},   {"ordered", &lfb_options.ordered}, {"buffers", &lfb_options.buffers},
-                   {"bulk", &lfb_options.bulk}};
+    } options[] = {{"three", &lfb_options.three},       {"small", &lfb_options.small},
+                   {"shrink", &lfb_options.shrink},     {"fifo", &lfb_options.fifo},
+                   {"ordered", &lfb_options.ordered},   {"buffers", &lfb_options.buffers},
+                   {"bulk", &lfb_options.bulk},         {"foresee", &lfb_options.foresee},
+                   {"emptiest", &lfb_options.emptiest}, {"prefetch", &lfb_options.prefetch}};
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         if (strcmp(name, options[i].name) == 0)
             return options[i].option;
@@ -324,6 +371,7 @@ static void lfb_start(void)
             engine_say("SUTLER_LFB: unknown value '%s' (see papers/engines.md); ignored", name);
     }
     lfb_options.buffers |= lfb_options.bulk;
+    managers_read();
 }
 
 const struct engine engine = {

@@ -3,17 +3,21 @@
  * Why: what the two halves of the lock-free bins share: lock_free_bins.c is what the program's threads do (request
  * processing), lock_free_manager.c what the manager does (system processing).
  *
+ * A heap is a set of bins with a manager.  There is one heap; or (SUTLER_ENGINE_MANAGERS, thesis chapter 10) several, each
+ * thread has one of them, and its blocks go to and come from that.
+ *
  * Who writes what in a bin:
  *   first, pops      one 16-byte word: taken from by compare-and-swap of both, put to by compare-and-swap of `first` alone
  *   reserved, added  atomic counters; available = added - reserved
  *   size             atomic
  *   filled           the manager
- *   the rest         the manager, or a forking thread while it has the manager paused
+ *   the rest         the heap's manager, or a forking thread while it has the managers paused
  */
 #ifndef ENGINES_LOCK_FREE_BINS_H
 #define ENGINES_LOCK_FREE_BINS_H
 
 #include "bins.h"
+#include "manager.h" /* MANAGERS_MOST */
 
 #define LFB_SHIFTED (2 * POWER_BINS) /* 2 k: 16 << k; 2 k + 1: 24 << k, used with the option `three` */
 #define LFB_FINE    32u              /* with the option `small`, after those: every 16 bytes up to 512 */
@@ -31,19 +35,27 @@ struct bin {
     _Alignas(64) struct block *last; /* the bin's lowest block, reserved by the manager for good; NULL: no refill yet */
     struct block *recycled;          /* came back through the free list, not yet in a bin or given to the backend */
     uint32_t misses, calm_passes;    /* for the option `shrink` */
+    uint32_t expected;               /* for `foresee`: blocks that the next period is expected to take */
+    uint64_t drawn;                  /* reservations that were not the program's */
 };
 
-/* thesis chapter 10, SUTLER_LFB=three,small,... */
+struct heap {
+    struct bin bins[LFB_BINS];
+    struct block *free_list;
+    _Alignas(64) uint64_t missed; /* a bit for each bin that somebody waits on */
+    uint32_t refresh_wanted;      /* refill the bins; the manager polls these three */
+    uint32_t free_wanted;         /* give freed blocks to the backend */
+    _Alignas(64) uint32_t mallocs, frees; /* since the last refresh */
+};
+
+/* SUTLER_LFB=three,small,... (lock_free_bins.c) */
 struct lfb_options {
-    bool three, small, shrink, fifo, ordered, buffers, bulk;
+    bool three, small, shrink, fifo, ordered, buffers, bulk, emptiest, prefetch, foresee;
 };
 
-extern struct bin lfb_bins[LFB_BINS];
+extern struct heap lfb_heaps[MANAGERS_MOST]; /* `manager_count` of them are used */
 extern struct lfb_options lfb_options;
-extern struct block *lfb_free_list;
-extern uint64_t lfb_missed;         /* a bit for each bin that somebody waits on */
-extern uint32_t lfb_refresh_wanted; /* refill the bins */
-extern uint32_t lfb_free_wanted;    /* give freed blocks to the backend */
+extern __thread struct heap *lfb_mine __attribute__((tls_model("initial-exec"))); /* NULL: none chosen yet */
 
 static inline size_t lfb_block_bytes(unsigned index)
 {
@@ -70,6 +82,10 @@ struct block *bin_pop(struct bin *bin, uint32_t count); /* that many reserved bl
 void bin_push(struct bin *bin, struct block *first, struct block *last, uint32_t count);
 
 unsigned lfb_bin_for_block(const void *block, size_t usable); /* the greatest bin it can serve; LFB_BINS: none */
+
+/* `foresee` (lock_free_foresee.c), by the manager. */
+void foresee(unsigned heap);
+void foresee_forget(unsigned heap); /* the bins' counts begin anew */
 
 void lfb_manage(void);
 void lfb_fork_prepare(void);

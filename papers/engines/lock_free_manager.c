@@ -17,10 +17,12 @@
 #define CALM_PASSES 16u /* refreshes without a miss before a bin shrinks by an eighth */
 #define POP_BATCH   64u
 
-static struct {
+static struct saved {
     struct block *first, *last;
     uint32_t count;
-} saved[LFB_BINS]; /* by a forking thread */
+} saved[MANAGERS_MOST][LFB_BINS]; /* by a forking thread */
+
+static __thread struct heap *heap __attribute__((tls_model("initial-exec"))); /* the manager's */
 
 static void bin_tell(struct bin *bin)
 {
@@ -29,12 +31,12 @@ static void bin_tell(struct bin *bin)
 }
 
 /* The free list's blocks, sorted into what they can serve. */
-static void collect_free_list(void)
+static void collect_free_list(struct heap *from)
 {
-    struct block *block = __atomic_exchange_n(&lfb_free_list, NULL, __ATOMIC_SEQ_CST);
+    struct block *block = __atomic_exchange_n(&from->free_list, NULL, __ATOMIC_SEQ_CST);
     while (block != NULL) {
         struct block *next = block->next;
-        struct bin *bin = &lfb_bins[lfb_bin_for_block(block, backend.usable(block))];
+        struct bin *bin = &from->bins[lfb_bin_for_block(block, backend.usable(block))];
         STORE_RELAXED(&block->next, bin->recycled);
         bin->recycled = block;
         block = next;
@@ -46,7 +48,7 @@ static struct block *block_for(struct bin *bin)
 {
     struct block *block = bin->recycled;
     if (block == NULL)
-        return backend.malloc(lfb_block_bytes((unsigned)(bin - lfb_bins)));
+        return backend.malloc(lfb_block_bytes((unsigned)(bin - heap->bins)));
     bin->recycled = block->next;
     return block;
 }
@@ -69,7 +71,7 @@ static void bin_append(struct bin *bin, struct block *first, struct block *last,
  * steps of other work.) */
 static void serve_miss(unsigned index)
 {
-    struct bin *bin = &lfb_bins[index];
+    struct bin *bin = &heap->bins[index];
     bin->misses++;
     if (bin_available(bin) <= 0) {
         struct block *lowest = bin->last == NULL ? block_for(bin) : NULL;
@@ -94,7 +96,7 @@ static uint64_t serve_misses(void)
 {
     uint64_t all = 0;
     uint64_t missed;
-    while (UNLIKELY(LOAD(&lfb_missed) != 0) && (missed = __atomic_exchange_n(&lfb_missed, 0, __ATOMIC_SEQ_CST)) != 0) {
+    while (UNLIKELY(LOAD(&heap->missed) != 0) && (missed = __atomic_exchange_n(&heap->missed, 0, __ATOMIC_SEQ_CST)) != 0) {
         all |= missed;
         for (; missed != 0; missed &= missed - 1)
             serve_miss((unsigned)__builtin_ctzl(missed));
@@ -138,12 +140,15 @@ static struct block *in_order(struct block *first, struct block **last)
     return all;
 }
 
-/* thesis 6.2, 6.3: a bin under half of its size is filled to half. */
+/* thesis 6.2, 6.3: a bin under half of its size is filled to half; with `foresee` to what is expected to be taken. */
 static void refill(unsigned index)
 {
-    struct bin *bin = &lfb_bins[index];
+    struct bin *bin = &heap->bins[index];
     int64_t available = bin_available(bin);
-    int64_t missing = (int64_t)(LOAD_RELAXED(&bin->size) + 1) / 2 - (available > 0 ? available : 0);
+    int64_t wanted = (int64_t)(LOAD_RELAXED(&bin->size) + 1) / 2;
+    if (wanted < (int64_t)bin->expected)
+        wanted = (int64_t)bin->expected;
+    int64_t missing = wanted - (available > 0 ? available : 0);
     if (missing <= 0)
         return;
     struct block *first = NULL, *last = NULL;
@@ -170,7 +175,7 @@ static void refill(unsigned index)
 /* chapter 10: a bin that no request missed for some time gives an eighth of its size back. */
 static void shrink(unsigned index)
 {
-    struct bin *bin = &lfb_bins[index];
+    struct bin *bin = &heap->bins[index];
     bin->calm_passes = bin->misses == 0 ? bin->calm_passes + 1 : 0;
     bin->misses = 0;
     uint32_t size = LOAD_RELAXED(&bin->size);
@@ -182,24 +187,34 @@ static void shrink(unsigned index)
     for (int64_t excess = bin_available(bin) - size; excess > 0; excess--) {
         if (bin_reserve(bin, 1) == 0)
             break;
+        bin->drawn++;
         struct block *block = bin_pop(bin, 1);
         STORE_RELAXED(&block->next, bin->recycled);
         bin->recycled = block;
     }
 }
 
-/* Gives back what no bin needs.  A bin that never comes to rest while we look keeps its blocks for the next time. */
-static void retire(unsigned index)
+/* False: it does not come to rest while we look. */
+static bool wait_for_quiet(const struct bin *bin)
 {
-    struct bin *bin = &lfb_bins[index];
-    unsigned turn = 0;
-    if (bin->recycled == NULL)
-        return;
-    while (!bin_is_quiet(bin)) { /* 2. in lock_free_bins.c */
+    for (unsigned turn = 0; !bin_is_quiet(bin);) {
         if (turn > engine_spins + 10)
-            return;
+            return false;
         serve_misses();
         engine_relax(&turn);
+    }
+    return true;
+}
+
+/* Gives back what no bin needs.  If this bin, of any heap, does not come to rest, we keep its blocks for the next time. */
+static void retire(unsigned index)
+{
+    struct bin *bin = &heap->bins[index];
+    if (bin->recycled == NULL)
+        return;
+    for (unsigned i = 0; i < manager_count; i++) {
+        if (!wait_for_quiet(&lfb_heaps[i].bins[index])) /* 2. in lock_free_bins.c */
+            return;
     }
     struct block *block = bin->recycled;
     bin->recycled = NULL;
@@ -211,9 +226,25 @@ static void retire(unsigned index)
     }
 }
 
+/* app. E, `emptiest`: bins that are less than an eighth full before those less than a quarter, and these before the rest. */
+static void refill_emptiest(void)
+{
+    for (uint32_t part = 8; part > 2; part /= 2) {
+        for (unsigned i = 0; i < LFB_BINS; i++) {
+            if (bin_available(&heap->bins[i]) < (int64_t)(LOAD_RELAXED(&heap->bins[i].size) + 1) / part)
+                refill(i);
+            manager_checkpoint();
+        }
+    }
+}
+
 static void refill_all(void)
 {
-    collect_free_list();
+    collect_free_list(heap);
+    if (lfb_options.foresee)
+        foresee(manager_number());
+    if (lfb_options.emptiest)
+        refill_emptiest();
     for (unsigned i = 0; i < LFB_BINS; i++) {
         if (lfb_options.shrink)
             shrink(i);
@@ -224,7 +255,7 @@ static void refill_all(void)
 
 static void retire_all(void)
 {
-    collect_free_list();
+    collect_free_list(heap);
     for (unsigned i = 0; i < LFB_BINS; i++) {
         refill(i);
         retire(i);
@@ -234,7 +265,7 @@ static void retire_all(void)
 
 static bool anything_wanted(void)
 {
-    return LOAD(&lfb_missed) != 0 || LOAD(&lfb_refresh_wanted) != 0 || LOAD(&lfb_free_wanted) != 0;
+    return LOAD(&heap->missed) != 0 || LOAD(&heap->refresh_wanted) != 0 || LOAD(&heap->free_wanted) != 0;
 }
 
 static bool take_wish(uint32_t *wish)
@@ -248,6 +279,7 @@ static bool take_wish(uint32_t *wish)
 
 void lfb_manage(void)
 {
+    heap = lfb_mine = &lfb_heaps[manager_number()];
     manager_begin();
     for (;;) {
         manager_checkpoint();
@@ -255,9 +287,9 @@ void lfb_manage(void)
         if (missed != 0) {
             for (; missed != 0; missed &= missed - 1)
                 refill((unsigned)__builtin_ctzl(missed));
-        } else if (take_wish(&lfb_refresh_wanted)) {
+        } else if (take_wish(&heap->refresh_wanted)) {
             refill_all();
-        } else if (take_wish(&lfb_free_wanted)) {
+        } else if (take_wish(&heap->free_wanted)) {
             retire_all();
         } else if (!manager_sleep(anything_wanted)) {
             break;
@@ -268,58 +300,68 @@ void lfb_manage(void)
 
 /* --------------------------------------------------------------------------------------------------------------- fork */
 
-static void save(unsigned index)
+static void save(struct bin *bin, struct saved *to)
 {
-    struct bin *bin = &lfb_bins[index];
     int64_t limit = bin_available(bin); /* others may free faster than we take */
     uint32_t got;
-    saved[index].first = saved[index].last = NULL;
-    saved[index].count = 0;
-    while (saved[index].count < limit && (got = bin_reserve(bin, POP_BATCH)) > 0) {
+    *to = (struct saved){0};
+    while (to->count < limit && (got = bin_reserve(bin, POP_BATCH)) > 0) {
         struct block *first = bin_pop(bin, got);
         struct block *last = first;
         for (uint32_t i = 1; i < got; i++)
             last = last->next;
-        STORE_RELAXED(&last->next, saved[index].first);
-        if (saved[index].last == NULL)
-            saved[index].last = last;
-        saved[index].first = first;
-        saved[index].count += got;
+        STORE_RELAXED(&last->next, to->first);
+        if (to->last == NULL)
+            to->last = last;
+        to->first = first;
+        to->count += got;
     }
+    bin->drawn += to->count;
 }
 
-static void put_back(unsigned index)
+static void put_back(struct bin *bin, const struct saved *from)
 {
-    if (saved[index].count > 0)
-        bin_push(&lfb_bins[index], saved[index].first, saved[index].last, saved[index].count);
+    if (from->count > 0)
+        bin_push(bin, from->first, from->last, from->count);
 }
 
 void lfb_fork_prepare(void)
 {
     manager_pause();
-    collect_free_list();
-    for (unsigned i = 0; i < LFB_BINS; i++)
-        save(i);
+    for (unsigned h = 0; h < manager_count; h++) {
+        collect_free_list(&lfb_heaps[h]);
+        for (unsigned i = 0; i < LFB_BINS; i++)
+            save(&lfb_heaps[h].bins[i], &saved[h][i]);
+    }
 }
 
 void lfb_fork_parent(void)
 {
-    for (unsigned i = 0; i < LFB_BINS; i++)
-        put_back(i);
+    for (unsigned h = 0; h < manager_count; h++) {
+        for (unsigned i = 0; i < LFB_BINS; i++)
+            put_back(&lfb_heaps[h].bins[i], &saved[h][i]);
+    }
     manager_resume();
+}
+
+static void bin_fork_child(struct bin *bin)
+{
+    bin->first = bin->last;
+    if (bin->last != NULL)
+        bin->last->next = NULL;
+    bin->pops = bin->reserved = bin->added = bin->drawn = 0;
+    bin->waiters = 0;
 }
 
 void lfb_fork_child(void)
 {
-    lfb_free_list = NULL;
-    lfb_missed = 0;
-    for (unsigned i = 0; i < LFB_BINS; i++) {
-        struct bin *bin = &lfb_bins[i];
-        bin->first = bin->last;
-        if (bin->last != NULL)
-            bin->last->next = NULL;
-        bin->pops = bin->reserved = bin->added = 0;
-        bin->waiters = 0;
-        put_back(i);
+    for (unsigned h = 0; h < manager_count; h++) {
+        lfb_heaps[h].free_list = NULL;
+        lfb_heaps[h].missed = 0;
+        for (unsigned i = 0; i < LFB_BINS; i++) {
+            bin_fork_child(&lfb_heaps[h].bins[i]);
+            put_back(&lfb_heaps[h].bins[i], &saved[h][i]);
+        }
+        foresee_forget(h);
     }
 }

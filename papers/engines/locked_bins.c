@@ -54,7 +54,7 @@ static size_t block_bytes(unsigned index)
 static void signal_refresh(uint32_t *which)
 {
     STORE(which, 1);
-    manager_wake();
+    manager_wake(0);
 }
 
 static struct block *take_locked(struct bin *bin)

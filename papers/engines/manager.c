@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: every engine has one second thread (the thesis's manager, MMT's server), and its life is the same in all: started on
+ * Why: every engine has a second thread (the thesis's manager, MMT's server), and its life is the same in all: started on
  * the first need, outside of any lock, with all signals blocked; asleep on a futex when there is nothing to do; out of the
  * way of fork; and never the reason that a process does not end.
+ *
+ * An engine whose work can be divided may have several (SUTLER_ENGINE_MANAGERS, thesis chapter 10).  They start together,
+ * pause together and end together; which of them has what to do is the engine's affair.
  *
  * Sleep and wake need no atomic read-modify-write (MMT III-E2: single-writer counters).  The sleeper stores `sleeping`,
  * fences, looks for work once more, then waits; the waker publishes its work with plain stores, fences, and looks at
  * `sleeping`.  One of the two sees the other; the waker's store of 0 makes a futex wait that has not begun return at once.
  *
- * fork: the manager holds `work` whenever it may be in the middle of something.  A forking thread raises `pausing` and takes
- * `work`, so the snapshot holds no half-done work; the manager gives way at its checkpoints (a mutex alone would be unfair:
- * it could take it again at once).  The child has no manager and gets one on its next need.  Whoever waits for the manager
- * meanwhile gives up and goes around it (around.h): the forking thread may be waiting for him, in another library's handler.
+ * fork: a manager holds its `work` whenever it may be in the middle of something.  A forking thread raises `pausing` and
+ * takes `work` of each, so the snapshot holds no half-done work; managers give way at their checkpoints (a mutex alone would
+ * be unfair: it could be taken again at once).  The child has none and starts them on its
+ * next need.  Whoever waits for a manager meanwhile gives up and goes around it (around.h): the forking thread may be
+ * waiting for him, in another library's handler.
  *
  * Exit: exit() just ends the manager with the process.  When main leaves by pthread_exit the C library ends the process
- * with the last thread, and the manager would be a thread for ever: so it wakes once a second, and if main is gone and it
- * is alone, it returns, which ends the process as the last thread of the program would have.
+ * with the last thread, and the manager would be a thread for ever: so it wakes once a second, and if main is gone and only
+ * managers are left, it returns, which ends the process as the last thread of the program would have.
  */
 #include "manager.h"
 #include "around.h"
@@ -45,14 +49,18 @@
 _Alignas(64) uint32_t manager_state;
 unsigned engine_spins;
 
-static bool main_gone;
-static clockid_t manager_clock; /* its cpu time */
+unsigned manager_count = 1;
 
-static struct {
+static bool main_gone;
+static uint32_t pausing; /* forks that want all managers out of the way */
+
+static struct manager {
     _Alignas(64) struct mutex work;
-    uint32_t pausing;
     uint32_t sleeping;
-} at;
+    clockid_t clock; /* its cpu time */
+} managers[MANAGERS_MOST];
+
+static __thread struct manager *mine __attribute__((tls_model("initial-exec"))); /* a manager's, on its own thread */
 
 /* One turn of a long spin (SUTLER_ENGINE_SPINS): whoever is waited for may want this very cpu. */
 static void spin(unsigned turn)
@@ -102,14 +110,19 @@ bool manager_is_alone(void)
     struct stat status;
     if (!LOAD(&main_gone) || stat("/proc/self/task", &status) != 0)
         return false;
-    return status.st_nlink - 2 <= 2;
+    return status.st_nlink - 2 <= 1 + manager_count;
 }
 
-static void *manager_main(void *unused)
+unsigned manager_number(void)
 {
-    (void)unused;
+    return (unsigned)(mine - managers);
+}
+
+static void *manager_main(void *manager)
+{
+    mine = manager;
     engine_bypass = 1;
-    pthread_getcpuclockid(pthread_self(), &manager_clock);
+    pthread_getcpuclockid(pthread_self(), &mine->clock);
     prctl(PR_SET_NAME, "sutler-engine");
     engine.manage();
     return NULL;
@@ -129,6 +142,21 @@ static unsigned spins_of(long ns)
     return spins < SPINS_MOST ? spins : SPINS_MOST;
 }
 
+/* All or none: those that did start find nothing to do. */
+static bool start_all(void)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    bool started = true;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    for (unsigned i = 0; i < manager_count && started; i++)
+        started = pthread_create(&thread, &attributes, manager_main, &managers[i]) == 0;
+    pthread_attr_destroy(&attributes);
+    return started;
+}
+
 /* Called with no lock held, by the first thread that needs the manager.  Others do not wait for it. */
 bool manager_start(void)
 {
@@ -146,13 +174,7 @@ bool manager_start(void)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_attr_t attributes;
-    pthread_t thread;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    bool started = pthread_create(&thread, &attributes, manager_main, NULL) == 0;
-    pthread_attr_destroy(&attributes);
+    bool started = start_all();
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     STORE(&manager_state, started ? MANAGER_RUNNING : MANAGER_FAILED);
     engine_bypass--;
@@ -162,22 +184,22 @@ bool manager_start(void)
 
 void manager_begin(void)
 {
-    mutex_lock(&at.work);
+    mutex_lock(&mine->work);
 }
 
 void manager_end(void)
 {
-    mutex_unlock(&at.work);
+    mutex_unlock(&mine->work);
 }
 
 void manager_checkpoint(void)
 {
-    uint32_t asked = LOAD(&at.pausing);
+    uint32_t asked = LOAD(&pausing);
     if (LIKELY(asked == 0))
         return;
     manager_end();
-    while ((asked = LOAD(&at.pausing)) != 0)
-        futex_wait(&at.pausing, asked, IDLE_CHECK_MS);
+    while ((asked = LOAD(&pausing)) != 0)
+        futex_wait(&pausing, asked, IDLE_CHECK_MS);
     manager_begin();
 }
 
@@ -189,46 +211,49 @@ bool manager_sleep(bool (*wanted)(void))
             return true;
         spin(i);
     }
-    STORE_RELAXED(&at.sleeping, 1);
+    STORE_RELAXED(&mine->sleeping, 1);
     FENCE(); /* partner: manager_wake */
     if (!wanted()) {
         manager_end();
-        futex_wait(&at.sleeping, 1, IDLE_CHECK_MS);
+        futex_wait(&mine->sleeping, 1, IDLE_CHECK_MS);
         manager_begin();
     }
-    STORE_RELAXED(&at.sleeping, 0);
+    STORE_RELAXED(&mine->sleeping, 0);
     manager_checkpoint();
     return !manager_is_alone();
 }
 
-void manager_wake(void)
+void manager_wake(unsigned which)
 {
+    uint32_t *sleeping = &managers[which].sleeping;
     FENCE(); /* partner: manager_sleep */
-    if (LOAD_RELAXED(&at.sleeping) != 0) {
-        STORE_RELAXED(&at.sleeping, 0);
-        futex_wake(&at.sleeping, 1);
+    if (LOAD_RELAXED(sleeping) != 0) {
+        STORE_RELAXED(sleeping, 0);
+        futex_wake(sleeping, 1);
     }
 }
 
 void manager_pause(void)
 {
-    __atomic_fetch_add(&at.pausing, 1, __ATOMIC_ACQ_REL);
-    mutex_lock(&at.work);
+    __atomic_fetch_add(&pausing, 1, __ATOMIC_ACQ_REL);
+    for (unsigned i = 0; i < manager_count; i++)
+        mutex_lock(&managers[i].work);
 }
 
 void manager_resume(void)
 {
-    mutex_unlock(&at.work);
-    __atomic_fetch_sub(&at.pausing, 1, __ATOMIC_ACQ_REL);
-    futex_wake(&at.pausing, INT_MAX);
+    for (unsigned i = 0; i < manager_count; i++)
+        mutex_unlock(&managers[i].work);
+    __atomic_fetch_sub(&pausing, 1, __ATOMIC_ACQ_REL);
+    futex_wake(&pausing, INT_MAX);
 }
 
 /* In a forked child. */
 void manager_forget(void)
 {
-    at.work = (struct mutex){0};
-    at.pausing = 0;
-    at.sleeping = 0;
+    for (unsigned i = 0; i < manager_count; i++)
+        managers[i] = (struct manager){0};
+    pausing = 0;
     STORE(&main_gone, false);
     STORE(&manager_state, MANAGER_ABSENT);
 }
@@ -242,7 +267,10 @@ void manager_main_ends(void)
 uint64_t manager_cpu_us(void)
 {
     struct timespec used;
-    if (LOAD(&manager_state) != MANAGER_RUNNING || clock_gettime(manager_clock, &used) != 0)
-        return 0;
-    return (uint64_t)used.tv_sec * 1000000 + (uint64_t)used.tv_nsec / 1000;
+    uint64_t us = 0;
+    for (unsigned i = 0; LOAD(&manager_state) == MANAGER_RUNNING && i < manager_count; i++) {
+        if (managers[i].clock != 0 && clock_gettime(managers[i].clock, &used) == 0)
+            us += (uint64_t)used.tv_sec * 1000000 + (uint64_t)used.tv_nsec / 1000;
+    }
+    return us;
 }

@@ -24,6 +24,9 @@
  * SUTLER_MMT_DESIGN=1..6 are section V's designs, for its figures 7, 8 and 9: 1 all synchronous, 2 deallocation in bulk,
  * 3 to 5 allocation back on the program's thread (mmt_shared.c), 6 (default) the final one.
  *
+ * With SUTLER_ENGINE_MANAGERS=n several servers divide the clients among them, but for designs 3 and 4, whose one queue has
+ * one reader.
+ *
  * Requests above 512 bytes are synchronous (III-F); above ENGINE_LARGEST they go to the library directly, ours.  Freed blocks
  * above ENGINE_LARGE_BLOCK do, too, since 400 of those in the queues could be gigabytes.  With SUTLER_CHECKS=offloaded the
  * client must not look at a block it knows nothing of (usable() of a wild pointer may crash where the server would report
@@ -101,7 +104,7 @@ static __attribute__((noinline)) void *request(struct client *client, size_t siz
     client->size = size;
     client->freed = freed;
     STORE(&client->wakeup, client->wakeup + 1);
-    manager_wake();
+    manager_wake(client->server);
     if (LIKELY(manager_await(&client->served, served, &client->waiting)))
         return client->reply;
     client->deserted = true;
@@ -112,7 +115,7 @@ static void order(struct client *client, size_t size)
 {
     client->orders[client->ordered % MMT_ORDERS] = (uint16_t)size;
     STORE(&client->ordered, client->ordered + 1);
-    manager_wake();
+    manager_wake(client->server);
 }
 
 /* V-C: of the blocks freed last one that serves this size and is not much larger; NULL: none. */
@@ -182,7 +185,7 @@ static void hand_over(struct client *client)
     client->queued[client->handed % mmt_design.queues] = client->fill;
     client->fill = 0;
     STORE(&client->handed, client->handed + 1);
-    manager_wake();
+    manager_wake(client->server);
 }
 
 /* "In the rare occasion in which both queues fill up, the main thread waits until the queue it waits for becomes free."
@@ -283,6 +286,8 @@ static void mmt_start(void)
     read_bucket();
     read_number("SUTLER_MMT_QUEUE", 1, MMT_QUEUE_MOST, &mmt_options.queue);
     read_words();
+    if (!mmt_design.allocate_at_client || mmt_design.bulk_free)
+        managers_read();
     shared_start();
 }
 
@@ -292,7 +297,7 @@ static void mmt_thread_exit(void *mine)
     if (client->fill > 0)
         hand_over(client);
     client_retire(client);
-    manager_wake(); /* it may want the buckets back */
+    manager_wake(client->server); /* it may want the buckets back */
 }
 
 static void mmt_manage(void)

@@ -3,6 +3,7 @@
  * Why: see mmt_clients.h.
  */
 #include "mmt_clients.h"
+#include "manager.h"
 #include "thread.h"
 
 #include <sys/mman.h>
@@ -36,13 +37,16 @@ static struct client *adopt_any(void)
     return NULL;
 }
 
+/* The servers get new clients in turn. */
 static struct client *client_new(void)
 {
+    static uint32_t created;
     struct client *client =
         mmap(NULL, sizeof *client, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (client == MAP_FAILED)
         return NULL;
     client->owner = CLIENT_OWNED;
+    client->server = __atomic_fetch_add(&created, 1, __ATOMIC_RELAXED) % manager_count;
     client->next = LOAD(&mmt_clients);
     while (!__atomic_compare_exchange_n(&mmt_clients, &client->next, client, true, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         ;

@@ -3,9 +3,10 @@
  * Why: what MMT's client (mmt.c) and its server (mmt_server.c) have in common: the clients, and what section V varies.
  * "MMT x" in comments is a section of Tiwari et al. 2010.
  *
- * One server serves all clients; every thread of the program is a client with a struct of its own, which the paper leaves
- * for later ("outside the scope").  Single-writer rule (MMT III-E2, III-E3): each field below has one writer, named by its
- * group; a bucket's writer changes hands with `given` and `ordered`, a queue's with `handed` and `drained`.
+ * One server serves all clients, or several share them (SUTLER_ENGINE_MANAGERS); every thread of the program is a client
+ * with a struct of its own, which the paper leaves for later ("outside the scope").  A client stays with its
+ * server.  Single-writer rule (MMT III-E2, III-E3): each field below has one writer, named by its group; a bucket's writer
+ * changes hands with `given` and `ordered`, a queue's with `handed` and `drained`.
  *
  * Threads come and go: an ended thread's client is retired, and the next thread adopts it, with its buckets if the server
  * has not emptied them yet.
@@ -49,6 +50,7 @@ struct client {
     struct bucket *bucket[MMT_SMALL + 1]; /* the one in use */
     uint32_t taken[MMT_SMALL + 1];        /* buckets of this size taken so far */
     uint32_t owner;     /* enum client_owner; between clients only: who may use a retired one */
+    unsigned server;    /* which one it is a client of; never changes */
     struct client *next;
 
     /* written by the server */

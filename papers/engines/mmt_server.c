@@ -15,6 +15,9 @@
  * its share: a constant and a part of what the program holds.  Beyond that another size's next bucket is halved for it, so
  * the sizes in use take from those that were.
  *
+ * Each of several servers looks at its own clients only.  What is reckoned for a share is summed over all, because a thread
+ * may free what another server's client allocated.
+ *
  * Clients whose thread has ended are not looked at, once they are drained, and hold nothing: their buckets go back to the
  * library, but for a few that stay as they are for the next threads.
  */
@@ -30,12 +33,21 @@
 #define OWN_BYTES    ((uint64_t)64 << 10)  /* a client's share: this, */
 #define COMMON_BYTES ((uint64_t)128 << 10) /* and, divided among all, this */
 #define HELD_PART    5u                    /* and a fifth of what the program (and its buckets) hold */
-#define KEPT_WARM    2u                    /* clients of ended threads that keep their buckets */
+#define KEPT_WARM    2u                    /* of each server: clients of ended threads that keep their buckets */
 
-static struct client *attended; /* the clients that the server looks at */
-static uint32_t arrivals_seen;
+/* Written by its own thread; the others read the counts. */
+static struct server {
+    _Alignas(64) struct client *attended; /* the clients that it looks at */
+    uint32_t arrivals_seen;
+    uint64_t blocks_allocated, bytes_allocated, blocks_freed;
+} servers[MANAGERS_MOST];
 
-static uint64_t blocks_allocated, bytes_allocated, blocks_freed;
+static __thread struct server *mine __attribute__((tls_model("initial-exec")));
+
+static void count(uint64_t *which, uint64_t more)
+{
+    STORE_RELAXED(which, *which + more);
+}
 
 static bool request_waits(const struct client *client)
 {
@@ -55,21 +67,39 @@ static bool is_filling(const struct client *client, size_t size)
 
 static void *take(size_t size)
 {
-    blocks_allocated++;
-    bytes_allocated += size;
+    count(&mine->blocks_allocated, 1);
+    count(&mine->bytes_allocated, size);
     return backend.malloc(size);
 }
 
-/* Of all buckets of a client.  What the program holds is reckoned from the blocks that it has not freed and their mean size:
- * the size of a freed one is not known where checks are offloaded. */
+static void give_back(void *block)
+{
+    library_free(block);
+    count(&mine->blocks_freed, 1);
+}
+
+/* What the program (and its buckets) hold, reckoned from the blocks that were not freed and their mean size: the size of a
+ * freed one is not known where checks are offloaded. */
+static uint64_t held_bytes(void)
+{
+    uint64_t allocated = 0, bytes = 0, freed = 0;
+    for (unsigned i = 0; i < manager_count; i++) {
+        allocated += LOAD_RELAXED(&servers[i].blocks_allocated);
+        bytes += LOAD_RELAXED(&servers[i].bytes_allocated);
+        freed += LOAD_RELAXED(&servers[i].blocks_freed);
+    }
+    if (freed > allocated) { /* others than ours are freed here, too */
+        uint64_t others = freed - allocated;
+        STORE_RELAXED(&mine->blocks_freed, mine->blocks_freed - (others < mine->blocks_freed ? others : mine->blocks_freed));
+    }
+    return freed < allocated ? (allocated - freed) * (bytes / allocated) : 0;
+}
+
+/* Of all buckets of a client. */
 static uint64_t share_bytes(void)
 {
     uint32_t clients = LOAD_RELAXED(&mmt_owned);
-    if (blocks_freed > blocks_allocated) /* others than ours are freed here, too */
-        blocks_freed = blocks_allocated;
-    uint64_t held = blocks_allocated - blocks_freed;
-    uint64_t held_bytes = held > 0 ? held * (bytes_allocated / blocks_allocated) : 0;
-    return OWN_BYTES + (COMMON_BYTES + held_bytes / HELD_PART) / (clients > 0 ? clients : 1);
+    return OWN_BYTES + (COMMON_BYTES + held_bytes() / HELD_PART) / (clients > 0 ? clients : 1);
 }
 
 static void set_target(struct client *client, size_t size, uint32_t target)
@@ -162,7 +192,7 @@ static bool serve_small(struct client *client, size_t size)
 static bool serve(struct client *client)
 {
     if (client->freed != NULL)
-        library_free(client->freed), blocks_freed++;
+        give_back(client->freed);
     else if (!mmt_design.preallocate || client->size > MMT_SMALL)
         client->reply = take(client->size);
     else if (!serve_small(client, client->size))
@@ -182,7 +212,7 @@ static void see_orders(struct client *client)
 static bool serve_requests(void)
 {
     bool any = false;
-    for (struct client *client = attended; client != NULL; client = client->attended_next) {
+    for (struct client *client = mine->attended; client != NULL; client = client->attended_next) {
         if (request_waits(client))
             any |= serve(client);
     }
@@ -228,8 +258,7 @@ static void drain_step(struct client *client)
     uint32_t queue = client->drained % mmt_design.queues;
     uint32_t end = client->queued[queue];
     for (uint32_t step = STEP; step > 0 && client->drained_to < end; step--) {
-        library_free(client->queues[queue][client->drained_to++]);
-        blocks_freed++;
+        give_back(client->queues[queue][client->drained_to++]);
     }
     if (client->drained_to == end) {
         client->drained_to = 0;
@@ -252,7 +281,7 @@ static bool order_waits(const struct client *client)
 static bool work_ahead(void)
 {
     bool any = false;
-    for (struct client *client = attended; client != NULL; client = client->attended_next) {
+    for (struct client *client = mine->attended; client != NULL; client = client->attended_next) {
         see_orders(client);
         if (client->filling > 0) {
             fill_step(client);
@@ -274,17 +303,19 @@ static bool work_ahead(void)
 static void attend(void)
 {
     uint32_t arrivals = LOAD(&mmt_arrivals);
-    if (LIKELY(arrivals == arrivals_seen))
+    if (LIKELY(arrivals == mine->arrivals_seen))
         return;
-    arrivals_seen = arrivals;
-    attended = NULL;
+    mine->arrivals_seen = arrivals;
+    mine->attended = NULL;
     for (struct client *client = LOAD(&mmt_clients); client != NULL; client = client->next) {
+        if (client->server != manager_number())
+            continue;
         bool wanted = !is_lost(client) && (client->attended || LOAD(&client->owner) != CLIENT_RETIRED);
         STORE_RELAXED(&client->attended, wanted);
         if (!wanted)
             continue;
-        client->attended_next = attended;
-        attended = client;
+        client->attended_next = mine->attended;
+        mine->attended = client;
     }
 }
 
@@ -295,8 +326,8 @@ static bool anything_waits(const struct client *client)
 
 static void empty(struct bucket *bucket)
 {
-    for (uint32_t i = bucket->next; i < bucket->count; i++, blocks_freed++)
-        library_free(bucket->blocks[i]);
+    for (uint32_t i = bucket->next; i < bucket->count; i++)
+        give_back(bucket->blocks[i]);
     bucket->next = bucket->end = bucket->count = 0;
 }
 
@@ -335,7 +366,7 @@ static bool dismiss(struct client *client)
 static bool dismiss_retired(void)
 {
     uint32_t warm = 0;
-    for (struct client **place = &attended, *client; (client = *place) != NULL;) {
+    for (struct client **place = &mine->attended, *client; (client = *place) != NULL;) {
         if (LOAD(&client->owner) == CLIENT_RETIRED && ++warm > KEPT_WARM && dismiss(client)) {
             *place = client->attended_next;
             return true;
@@ -347,10 +378,10 @@ static bool dismiss_retired(void)
 
 static bool anything_wanted(void)
 {
-    if (LOAD(&mmt_arrivals) != arrivals_seen)
+    if (LOAD(&mmt_arrivals) != mine->arrivals_seen)
         return true;
     uint32_t warm = 0;
-    for (const struct client *client = attended; client != NULL; client = client->attended_next) {
+    for (const struct client *client = mine->attended; client != NULL; client = client->attended_next) {
         warm += LOAD(&client->owner) == CLIENT_RETIRED;
         if (anything_waits(client))
             return true;
@@ -360,6 +391,7 @@ static bool anything_wanted(void)
 
 void mmt_serve(void)
 {
+    mine = &servers[manager_number()];
     manager_begin();
     do {
         do {

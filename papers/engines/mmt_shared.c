@@ -167,7 +167,7 @@ void shared_release(void *block)
     engine_count(&engine_counts.handed);
     post(&items_sleeping, &items);
     if (!mmt_design.sleeping)
-        manager_wake();
+        manager_wake(0);
 }
 
 static bool any_items(void)

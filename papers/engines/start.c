@@ -18,6 +18,7 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void fork_prepare(void)
@@ -54,6 +55,19 @@ static void load_unwinder(void)
     void *frame[1], *function = *(void **)&backend.usable;
     if (dladdr(function, &below) != 0 && strstr(below.dli_fname, "/libc.so") == NULL)
         backtrace(frame, 1);
+}
+
+void managers_read(void)
+{
+    const char *value = engine_option("SUTLER_ENGINE_MANAGERS");
+    if (value == NULL)
+        return;
+    char *end;
+    unsigned long count = strtoul(value, &end, 10);
+    if (*end == '\0' && count >= 1 && count <= MANAGERS_MOST)
+        manager_count = (unsigned)count;
+    else
+        engine_say("SUTLER_ENGINE_MANAGERS: unknown value '%s' (1 to %u); ignored", value, MANAGERS_MOST);
 }
 
 static __attribute__((constructor)) void engine_constructor(void)

@@ -82,7 +82,7 @@ EXPORT bool predict_settle(struct predict_function *function, unsigned ms)
     uint64_t end = now_ns() + ms * UINT64_C(1000000);
     bool settled;
     for (unsigned turn = 0; !(settled = is_settled(client)) && now_ns() < end;) {
-        manager_wake();
+        manager_wake(0);
         engine_relax(&turn);
     }
     return settled;

@@ -12,7 +12,7 @@ void history_publish(struct predict_client *client)
         return;
     client->history_published = client->history_next;
     STORE(&client->x_history_tail, client->history_next);
-    manager_wake();
+    manager_wake(0);
 }
 
 void history_tell(struct predict_client *client, uint64_t number, const uint64_t *key)

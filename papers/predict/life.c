@@ -61,7 +61,7 @@ static void thread_ends(void *unused)
             client_free(client);
     }
     manager_resume();
-    manager_wake();
+    manager_wake(0);
     if (syscall(SYS_gettid) == getpid())
         manager_main_ends();
 }

@@ -43,7 +43,7 @@ static void retire(struct predict_client *client)
         return;
     }
     STORE(&client->x_retired, 1);
-    manager_wake();
+    manager_wake(0);
 }
 
 void client_give_up(struct predict_client *client)

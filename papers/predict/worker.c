@@ -157,7 +157,7 @@ void client_arrive(struct predict_client *client)
 {
     client->listed = true;
     push_arrival(client);
-    manager_wake();
+    manager_wake(0);
 }
 
 static void take_arrivals(void)

@@ -64,7 +64,7 @@ int main(void)
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        child_begin();
+        engine_watchdog(60);
         check_bulk();
         _exit(0);
     }

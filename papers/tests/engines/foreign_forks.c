@@ -46,7 +46,7 @@ int main(int argc, char **argv)
         pid_t child = fork();
         CHECK(child >= 0);
         if (child == 0) {
-            child_begin();
+            engine_watchdog(60);
             foreign_lock();
             foreign_unlock();
             heap_exercise(i, 100);

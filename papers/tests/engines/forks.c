@@ -13,7 +13,7 @@ static uint64_t seed;
 
 static void child_main(uint64_t number)
 {
-    child_begin();
+    engine_watchdog(60);
     churn_stop = 1;
     heap_exercise(seed + number, 120);
     inherited_check(number % 2 == 0);
@@ -23,7 +23,7 @@ static void child_main(uint64_t number)
         pid_t grandchild = fork();
         CHECK(grandchild >= 0);
         if (grandchild == 0) {
-            child_begin();
+            engine_watchdog(60);
             heap_exercise(seed - number, 100);
             _exit(0);
         }

@@ -153,7 +153,7 @@ int main(void)
         pid_t child = fork();
         CHECK(child >= 0);
         if (child == 0) {
-            test_watchdog(60);
+            engine_watchdog(60);
             ways[i].run();
             _exit(2);
         }

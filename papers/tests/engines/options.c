@@ -6,6 +6,7 @@
 #include "support/proc.h"
 
 #include <malloc.h>
+#include <pthread.h>
 
 #define BLOCKS 1000
 
@@ -124,13 +125,79 @@ static void bucket(void)
               (unsigned long)taken, (unsigned long)requests);
 }
 
+/* ------------------------------------------------------------------------------------------------------ several managers */
+
+#define MANAGERS 3
+
+static int managers[MANAGERS];
+
+/* The threads of that name, in the order they were started. */
+static void find_managers(void)
+{
+    int found = 0;
+    for (int id = getpid() + 1; id < getpid() + 1000 && found < MANAGERS; id++) {
+        char path[64], name[32] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%d/comm", id);
+        proc_read(path, name, sizeof name);
+        if (strcmp(name, "sutler-engine\n") == 0)
+            managers[found++] = id;
+    }
+    CHECK_MSG(found == MANAGERS, "%d managers", found);
+}
+
+/* For how long a manager has run so far. */
+static uint64_t busy_ns(int manager)
+{
+    char path[64], text[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", manager);
+    proc_read(path, text, sizeof text);
+    return strtoull(text, NULL, 10);
+}
+
+static int served_by[MANAGERS];
+
+/* Each thread starts the next one and works alone: the manager that was busiest meanwhile is its. */
+static void *served(void *argument)
+{
+    uintptr_t turn = (uintptr_t)argument;
+    uint64_t before[MANAGERS];
+    pthread_t next;
+    warm(100);
+    for (int i = 0; i < MANAGERS; i++)
+        before[i] = busy_ns(managers[i]);
+    warm(100);
+    warm(300);
+    for (int i = 1; i < MANAGERS; i++) {
+        int best = served_by[turn];
+        if (busy_ns(managers[i]) - before[i] > busy_ns(managers[best]) - before[best])
+            served_by[turn] = i;
+    }
+    if (turn + 1 < MANAGERS) {
+        CHECK(pthread_create(&next, NULL, served, (void *)(turn + 1)) == 0);
+        CHECK(pthread_join(next, NULL) == 0);
+    }
+    return NULL;
+}
+
+/* Threads are divided among the managers. */
+static void divided(void)
+{
+    warm(100);
+    find_managers();
+    served((void *)0);
+    for (int i = 0; i < MANAGERS; i++) {
+        for (int j = 0; j < i; j++)
+            CHECK_MSG(served_by[i] != served_by[j], "threads %d and %d have the same manager", j, i);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"fifo", fifo},         {"ordered", ordered}, {"small", small}, {"conservative", conservative}, {"shortcut", shortcut},
-                 {"queue", queue}, {"bucket", bucket}};
+    } cases[] = {{"fifo", fifo},         {"ordered", ordered}, {"small", small},   {"conservative", conservative},
+                 {"shortcut", shortcut}, {"queue", queue},     {"bucket", bucket}, {"managers", divided}};
     engine_begin(100);
     CHECK(argc == 2);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
