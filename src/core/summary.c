@@ -26,7 +26,7 @@ static const char *process_name(char *text, size_t size)
 
 void summary_write(int fd, bool json)
 {
-    static const char *const mode_name[] = {[sync_rcs] = "rcs", [sync_cpu] = "cpu", [sync_thread] = "thread"};
+    static const char *const mode_name[] = {[sync_rcs] = "rcs", [sync_cpu] = "cpu"};
     static const char *const verdict_text[] = {
         [rcs_usable] = "restartable sections in use",
         [rcs_unfenced] = "restartable sections in use, without the fence: a seccomp filter is in force",

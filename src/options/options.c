@@ -85,13 +85,14 @@ static void line_choices(struct line *line, const char *choices)
     }
 }
 
-static void warn(const char *entry, size_t name_length, const char *choices)
+/* `why`: it is no option; NULL: its value is none of these. */
+static void warn(const char *entry, size_t name_length, const char *why, const char *choices)
 {
     struct line line = LINE_EMPTY;
     line_text(&line, "sutler: ");
     line_part(&line, entry, name_length);
-    if (choices == NULL) {
-        line_text(&line, ": unknown option; ignored\n");
+    if (why != NULL) {
+        line_text(&line, why);
     } else {
         const char *value = entry + name_length + 1;
         line_text(&line, ": unknown value '");
@@ -108,11 +109,17 @@ static void warn(const char *entry, size_t name_length, const char *choices)
 static bool is_for_others(const char *name)
 {
     static const char *const names[] = {
-        "engine_backend", "engine_spins", "harden", "report", "trace", "lfb", "mmt_design", "checks", "checks_options", "library", "test_seed"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        "engine_backend", "engine_spins", "harden", "report", "trace", "lfb", "mmt_design", "checks", "checks_options", "policy", "library", "test_seed"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (text_equal(name, names[i]))
             return true;
     return false;
+}
+
+/* What this library did once, and the one of papers/policies does. */
+static bool is_policy(const char *name, const char *value)
+{
+    return text_equal(name, "online") || (text_equal(name, "sync") && text_equal(value, "thread"));
 }
 
 /* `entry` is SUTLER_NAME=VALUE. */
@@ -125,15 +132,20 @@ static void take_entry(const char *entry)
             name[n++] = to_lower(entry[length]);
     if (entry[length] == '\0')
         return;
+    const char *value = entry + length + 1;
+    if (is_policy(name, value)) {
+        warn(entry, length, ": this policy is only in libsutler_policies.so (papers/policies); ignored\n", NULL);
+        return;
+    }
     enum option o = option_find(name);
     if (o == option_count) {
         if (!is_for_others(name))
-            warn(entry, length, NULL);
+            warn(entry, length, ": unknown option; ignored\n", NULL);
         return;
     }
-    int position = choice_position(row[o].choices, entry + length + 1);
+    int position = choice_position(row[o].choices, value);
     if (position < 0)
-        warn(entry, length, row[o].choices);
+        warn(entry, length, NULL, row[o].choices);
     else
         option_value[o] = (unsigned char)position;
 }

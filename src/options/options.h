@@ -19,7 +19,6 @@ enum { on_error_abort, on_error_report };
 enum { stats_off, stats_text, stats_json };
 enum { manager_auto, manager_on, manager_off };
 enum { huge_pages_auto, huge_pages_on, huge_pages_off };
-enum { online_many, online_one };
 enum { deepbind_on, deepbind_off };
 
 extern _Atomic unsigned char option_value[option_count];

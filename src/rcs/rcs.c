@@ -27,8 +27,6 @@ unsigned slot_count, slot_nobody;
 enum sync_mode sync_mode = sync_cpu;
 enum rcs_verdict rcs_verdict = rcs_not_asked;
 
-static unsigned thread_heaps; /* in thread mode */
-
 /* glibc 2.35 and later say where they registered each thread's rseq area. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
@@ -88,14 +86,6 @@ static enum rcs_verdict probe(enum sync_mode wanted, struct heap *empty)
     return fenced ? rcs_usable : rcs_unfenced;
 }
 
-/* Hoard's number: more than can run at a time, fewer than there may be threads. */
-static unsigned thread_heap_count(void)
-{
-    const unsigned unknown = 64;
-    unsigned count = 2 * os_cpus_allowed(0);
-    return count == 0 ? unknown : count > slot_count ? slot_count : count;
-}
-
 void rcs_start(enum sync_mode wanted, struct heap *empty)
 {
     const unsigned limit = CID_LIMIT();
@@ -104,16 +94,12 @@ void rcs_start(enum sync_mode wanted, struct heap *empty)
         heap_of_cid[slot] = empty;
     heap_of_cid[SLOT_MAX] = empty;
     slot_nobody = slot_count;
-    if (wanted == sync_thread)
-        thread_heaps = thread_heap_count();
     /* A section reads heap_of_cid[cid] unchecked. */
     bool covered = limit <= slot_count;
     rcs_verdict = wanted == sync_rcs && !covered ? rcs_cpus_unknown : probe(wanted, empty);
     if (rcs_verdict == rcs_usable || rcs_verdict == rcs_unfenced)
         sync_mode = sync_rcs;
     else
-        sync_mode = wanted == sync_thread ? sync_thread : sync_cpu;
-    if (sync_mode != sync_rcs)
         lock_allow_quick_release();
 }
 
@@ -123,10 +109,7 @@ unsigned sync_slot(void)
 {
     if (sync_mode == sync_rcs)
         return *(volatile uint32_t *)(thread_pointer() + hot.cid);
-    if (sync_mode == sync_cpu)
-        sync_slot_last = os_current_cpu() % slot_count;
-    else
-        sync_slot_last = (uint32_t)((((uintptr_t)thread_pointer() >> 12) * 0x9e3779b97f4a7c15ull) >> 32) % thread_heaps;
+    sync_slot_last = os_current_cpu() % slot_count;
     return sync_slot_last;
 }
 

@@ -10,11 +10,9 @@
  * Heaps, not cids, own data: every section begins by reading heap_of_cid[cid].  To take a heap from the cid it belongs
  * to, store another heap there and fence; whoever was inside a section is restarted and sees the new one.
  *
- * Three modes behind one interface (the rows of LFMalloc's Table 3):
- *   rcs     heap by cid, sections
- *   cpu     heap by the cpu one runs on now, a lock per heap
- *   thread  heap by a hash of the thread, a lock per heap, more heaps than cpus (the 2013 report's allocator)
- * In the last two the caller of sync_compare_and_store holds the heap's lock and nobody touches the heap without.
+ * Two modes behind one interface (rows of LFMalloc's Table 3; papers/policies has the third):
+ *   rcs  heap by cid, sections
+ *   cpu  heap by the cpu the thread ran on at its last slow path, a lock per heap: nobody touches a heap without its lock
  */
 #ifndef SUTLER_RCS_RCS_H
 #define SUTLER_RCS_RCS_H
@@ -24,7 +22,7 @@
 
 struct heap;
 
-enum sync_mode { sync_rcs, sync_cpu, sync_thread };
+enum sync_mode { sync_rcs, sync_cpu };
 
 enum rcs_result {
     rcs_done = RCS_DONE,       /* committed */

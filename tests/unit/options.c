@@ -45,10 +45,10 @@ static void known_values(void)
     EXPECT_EQ(option_get(option_on_error), on_error_report);
     EXPECT_EQ(option_get(option_stats), stats_json);
     EXPECT_EQ(said[0], '\0');
-    READ("SUTLER_ON_ERROR=abort", "SUTLER_STATS=0", "SUTLER_SYNC=thread", "SUTLER_HUGE_PAGES=off");
+    READ("SUTLER_ON_ERROR=abort", "SUTLER_STATS=0", "SUTLER_SYNC=cpu", "SUTLER_HUGE_PAGES=off");
     EXPECT_EQ(option_get(option_on_error), on_error_abort);
     EXPECT_EQ(option_get(option_stats), stats_off);
-    EXPECT_EQ(option_get(option_sync), 2);
+    EXPECT_EQ(option_get(option_sync), 1);
     EXPECT_EQ(option_get(option_huge_pages), huge_pages_off);
     EXPECT_EQ(said[0], '\0');
     READ("SUTLER_STATS=1", "SUTLER_STATS=json"); /* the last one wins, as in a shell that exports twice */
