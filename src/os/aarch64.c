@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "os/filter.h"
+#include "os/line.h"
 #include "os/syscall.h"
 
 /* The kernel's own layouts. */
@@ -85,22 +86,15 @@ void os_interrupt_end(struct os_interruption *i)
     set_action(&before, NULL);
 }
 
-static unsigned number_at(const char **text)
-{
-    unsigned number = 0;
-    for (; **text >= '0' && **text <= '9'; ++*text)
-        number = number * 10 + (unsigned)(**text - '0');
-    return number;
-}
-
 unsigned os_kernel_release(void)
 {
     struct utsname name;
     if (sys_failed(sys_call_if(need_plain, SYS_uname, (long)&name, 0, 0, 0, 0, 0)))
         return 0;
-    const char *at = name.release;
-    unsigned major = number_at(&at);
-    at += *at == '.';
-    return major * 1000 + number_at(&at);
+    const char *minor = name.release;
+    while (*minor != '.' && *minor != '\0')
+        minor++;
+    size_t low = *minor == '.' ? text_number(minor + 1) : 0;
+    return (unsigned)(text_number(name.release) * 1000 + (low == SIZE_MAX ? 0 : low));
 }
 #endif

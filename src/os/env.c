@@ -12,14 +12,6 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
-static bool begins_with(const char *text, const char *prefix)
-{
-    while (*prefix != '\0')
-        if (*text++ != *prefix++)
-            return false;
-    return true;
-}
-
 /* One longer than this is none of ours. */
 #define ENTRY_BYTES_MAX 4096
 
@@ -42,7 +34,7 @@ static void visit_whole(struct piece *p, const char *prefix, void (*visit)(const
     size_t start = 0;
     for (size_t i = 0; i < p->used; i++)
         if (p->text[i] == '\0') {
-            if (!p->skips && begins_with(p->text + start, prefix))
+            if (!p->skips && text_begins(p->text + start, prefix))
                 visit(p->text + start);
             p->skips = false;
             start = i + 1;
@@ -79,6 +71,6 @@ void os_env_each(const char *prefix, void (*visit)(const char *entry))
         return;
     }
     for (char **entry = environ; *entry != NULL; entry++)
-        if (begins_with(*entry, prefix))
+        if (text_begins(*entry, prefix))
             visit(*entry);
 }

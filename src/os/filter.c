@@ -76,11 +76,10 @@ void os_expect_filter(void)
 {
     /* Whom a handler interrupted that installs a filter is inside for as long; so is, in a forked child, who is not
      * there. */
-    static _Atomic uint32_t never;
     const uint64_t moment_ns = 100000;
     atomic_fetch_add(&filters, FILTER_COMING);
     for (int i = 0; i < 100 && atomic_load(&inside) != 0; i++)
-        os_futex_wait_for(&never, 0, moment_ns);
+        os_sleep(moment_ns);
 }
 
 void os_note_filter(bool is_installed)

@@ -56,18 +56,11 @@ const char *os_read_file_for_report(const char *path, char *text, size_t size)
     return read_file(need_plain, path, text, size);
 }
 
-static bool starts_with(const char *text, const char *prefix)
-{
-    while (*prefix != '\0' && *text == *prefix)
-        text++, prefix++;
-    return *prefix == '\0';
-}
-
 /* What follows `key` at the start of a line; NULL if no line has it. */
 static const char *after_key(const char *text, const char *key)
 {
     while (*text != '\0') {
-        if (starts_with(text, key))
+        if (text_begins(text, key))
             return text + text_length(key);
         while (*text != '\0' && *text++ != '\n')
             ;
@@ -75,31 +68,16 @@ static const char *after_key(const char *text, const char *key)
     return NULL;
 }
 
-/* The number after blanks; SIZE_MAX if there is none ("max", or nothing). */
+/* SIZE_MAX without a number ("max") or a text. */
 static size_t number(const char *text)
 {
-    while (text != NULL && *text == ' ')
-        text++;
-    if (text == NULL || *text < '0' || *text > '9')
-        return SIZE_MAX;
-    size_t value = 0;
-    for (; *text >= '0' && *text <= '9'; text++)
-        value = value * 10 + (size_t)(*text - '0');
-    return value;
+    return text == NULL ? SIZE_MAX : text_number(text);
 }
 
 static const char *after_digits(const char *text)
 {
     while (*text >= '0' && *text <= '9')
         text++;
-    return text;
-}
-
-/* What follows so many words, with a blank behind each. */
-static const char *after_words(const char *text, unsigned count)
-{
-    for (; count > 0 && *text != '\0'; text++)
-        count -= *text == ' ';
     return text;
 }
 
@@ -141,7 +119,7 @@ static const char *path_of(const char *rows, const struct version *v)
     while (*rows != '\0') {
         while (*rows >= '0' && *rows <= '9')
             rows++;
-        if (starts_with(rows, v->row))
+        if (text_begins(rows, v->row))
             return rows + text_length(v->row);
         while (*rows != '\0' && *rows++ != '\n')
             ;
@@ -265,7 +243,7 @@ static size_t quota_2(struct group *g)
 {
     char text[64];
     const char *at = group_read(g, "/cpu.max", text, sizeof text); /* "QUOTA PERIOD" or "max PERIOD" */
-    return percent_of(number(at), number(after_words(at, 1)));
+    return percent_of(number(at), number(text_after_words(at, 1)));
 }
 
 static size_t quota_1(struct group *g)
@@ -326,6 +304,6 @@ bool os_cpus_are_busy(void)
     if (online == 0)
         online = count_listed(os_read_file("/sys/devices/system/cpu/online", text, sizeof text));
     /* "0.20 0.18 0.12 RUNNING/ALL LAST" */
-    size_t running = number(after_words(os_read_file("/proc/loadavg", text, sizeof text), 3));
+    size_t running = number(text_after_words(os_read_file("/proc/loadavg", text, sizeof text), 3));
     return online != 0 && running != SIZE_MAX && running > online;
 }

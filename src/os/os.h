@@ -135,6 +135,8 @@ void os_futex_wake_one(_Atomic uint32_t *word);
 void os_futex_wake_all(_Atomic uint32_t *word);
 /* The same for at most `timeout_ns`. */
 void os_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
+/* Sleeps for so long, or less.  It is a wait nobody ends: filters let through what locks need. */
+void os_sleep(uint64_t ns);
 /* For a word the kernel clears when a thread ends. */
 void os_futex_wait_shared(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 void os_futex_wake_all_shared(_Atomic uint32_t *word);

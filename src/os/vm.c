@@ -9,6 +9,7 @@
 
 #include "base/bits.h"
 #include "os/filter.h"
+#include "os/line.h"
 #include "os/os.h"
 #include "os/syscall.h"
 
@@ -212,11 +213,7 @@ size_t os_resident_peak_bytes(void)
 size_t os_resident_bytes(void)
 {
     char text[128];
-    const char *at = os_read_file("/proc/self/statm", text, sizeof text); /* "size resident shared ..." in pages */
-    while (*at != ' ' && *at != '\0')
-        at++;
-    size_t pages = 0;
-    for (at += *at == ' '; *at >= '0' && *at <= '9'; at++)
-        pages = pages * 10 + (size_t)(*at - '0');
-    return pages * os_page_bytes;
+    os_read_file("/proc/self/statm", text, sizeof text); /* "size resident shared ..." in pages */
+    size_t pages = text_number(text_after_words(text, 1));
+    return pages == SIZE_MAX ? 0 : pages * os_page_bytes;
 }
