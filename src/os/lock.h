@@ -88,43 +88,19 @@ static inline bool lock_is_mine(const struct lock *lock)
 #ifdef SUTLER_DEBUG
 /* How many locks of each rank the thread holds, in two bits each. */
 #define RANK_BITS 2u
+#define RANK_UNIT(lock) (1u << ((lock)->rank * RANK_BITS))
 extern THREAD_SHARED uint32_t lock_ranks_held;
 _Static_assert((rank_mapping + 1) * RANK_BITS <= 32, "ranks fit");
-#endif
-
-static inline void lock_check_rank(const struct lock *lock)
-{
-    (void)lock;
-#ifdef SUTLER_DEBUG
-    ASSERT(lock->rank != 0);
-    ASSERT(lock_ranks_held >> (lock->rank * RANK_BITS) == 0); /* no lock of this rank or a higher one */
-#endif
-}
-
-static inline void lock_note_taken(const struct lock *lock)
-{
-    (void)lock;
-#ifdef SUTLER_DEBUG
-    lock_ranks_held += 1u << (lock->rank * RANK_BITS);
-#endif
-}
-
-static inline void lock_note_released(const struct lock *lock)
-{
-    ASSERT(lock_is_mine(lock));
-#ifdef SUTLER_DEBUG
-    lock_ranks_held -= 1u << (lock->rank * RANK_BITS);
-#endif
-}
-
+#define lock_note_taken(lock)    ((void)(lock_ranks_held += RANK_UNIT(lock)))
+#define lock_note_released(lock) ((void)(lock_ranks_held -= RANK_UNIT(lock)))
 /* By a thread that begins where the thread-local variables of another one were: in the child of a fork, of one that may
  * have held locks. */
-static inline void lock_forget_held(void)
-{
-#ifdef SUTLER_DEBUG
-    lock_ranks_held = 0;
+#define lock_forget_held() ((void)(lock_ranks_held = 0))
+#else
+#define lock_note_taken(lock)    ((void)(lock))
+#define lock_note_released(lock) ((void)(lock))
+#define lock_forget_held()       ((void)0)
 #endif
-}
 
 static inline bool lock_try(struct lock *lock)
 {
@@ -139,13 +115,16 @@ static inline bool lock_try(struct lock *lock)
 
 static inline void lock_take(struct lock *lock)
 {
-    lock_check_rank(lock);
+#ifdef SUTLER_DEBUG
+    ASSERT(lock->rank != 0 && lock_ranks_held < RANK_UNIT(lock)); /* no lock of this rank or a higher one is held */
+#endif
     if (unlikely(!lock_try(lock)))
         lock_wait_slow(lock);
 }
 
 static inline void lock_release(struct lock *lock)
 {
+    ASSERT(lock_is_mine(lock));
     lock_note_released(lock);
     atomic_exchange(&lock->held, 0);
     if (unlikely(atomic_load(&lock->waited) != 0))
@@ -155,6 +134,7 @@ static inline void lock_release(struct lock *lock)
 /* The same without an atomic instruction, for what is done at every call. */
 static inline void lock_release_quickly(struct lock *lock)
 {
+    ASSERT(lock_is_mine(lock));
     lock_note_released(lock);
     atomic_store_explicit(&lock->held, 0, memory_order_release);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
