@@ -31,19 +31,25 @@ static char to_lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* Position of `word` in a comma-separated list, or -1. */
+/* Of the first word of a comma-separated list. */
+static size_t word_length(const char *list)
+{
+    size_t n = 0;
+    while (list[n] != '\0' && list[n] != ',')
+        n++;
+    return n;
+}
+
+/* Position of `word` in such a list, or -1. */
 static int choice_position(const char *choices, const char *word)
 {
     for (int position = 0;; position++) {
-        size_t n = 0;
-        while (choices[n] != '\0' && choices[n] != ',' && choices[n] == word[n])
-            n++;
-        if ((choices[n] == ',' || choices[n] == '\0') && word[n] == '\0')
+        size_t n = word_length(choices);
+        if (text_length(word) == n && text_begins(choices, word))
             return position;
-        while (*choices != '\0' && *choices != ',')
-            choices++;
-        if (*choices++ == '\0')
+        if (choices[n] == '\0')
             return -1;
+        choices += n + 1;
     }
 }
 
@@ -72,16 +78,12 @@ static void line_part(struct line *line, const char *text, size_t length)
 static void line_choices(struct line *line, const char *choices)
 {
     for (;;) {
-        size_t n = 0, next = 0;
-        while (choices[n] != ',' && choices[n] != '\0')
-            n++;
+        size_t n = word_length(choices);
         line_part(line, choices, n);
         if (choices[n] == '\0')
             return;
         choices += n + 1;
-        while (choices[next] != ',' && choices[next] != '\0')
-            next++;
-        line_text(line, choices[next] == '\0' ? " or " : ", ");
+        line_text(line, choices[word_length(choices)] == '\0' ? " or " : ", ");
     }
 }
 
@@ -171,16 +173,10 @@ size_t option_word(enum option o, char *buffer, size_t size)
     const char *at = row[o].choices;
     for (unsigned skip = option_get(o); skip > 0; at++)
         skip -= *at == ',';
-    size_t n = 0;
-    for (; at[n] != '\0' && at[n] != ','; n++)
-        if (n + 1 < size)
-            buffer[n] = at[n];
+    size_t n = word_length(at), kept = size > 0 ? min_size(n, size - 1) : 0;
+    for (size_t i = 0; i < kept; i++)
+        buffer[i] = at[i];
     if (size > 0)
-        buffer[min_size(n, size - 1)] = '\0';
+        buffer[kept] = '\0';
     return n;
-}
-
-const char *option_name(enum option o)
-{
-    return row[o].name;
 }

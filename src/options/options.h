@@ -39,6 +39,5 @@ int option_set(enum option o, const char *word);
 
 /* Writes the chosen word, or the whole list of choices, into a buffer; returns the length it would need. */
 size_t option_word(enum option o, char *buffer, size_t size);
-const char *option_name(enum option o);
 
 #endif

@@ -35,7 +35,7 @@ static void expect_word(enum option o, const char *word)
 {
     char text[64];
     size_t n = option_word(o, text, sizeof text);
-    EXPECT_MSG(strcmp(text, word) == 0, "%s is '%s', not '%s'", option_name(o), text, word);
+    EXPECT_MSG(strcmp(text, word) == 0, "option %d is '%s', not '%s'", (int)o, text, word);
     EXPECT_EQ(n, strlen(word));
 }
 
