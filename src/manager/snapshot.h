@@ -11,9 +11,9 @@
  * allocation. */
 void snapshot_take(struct sutler_stats *stats);
 
-/* Blocks of each size class, in the program's hands and free; `classes` has room for CLASS_COUNT. */
+/* Of each size class the superblocks, and blocks in the program's hands and free; `classes` has room for CLASS_COUNT. */
 struct snapshot_class {
-    size_t live, free;
+    size_t superblocks, live, free;
 };
 void snapshot_classes(struct snapshot_class *classes);
 
