@@ -69,6 +69,27 @@ static unit_set used_units(const struct superblock *s)
     return units;
 }
 
+/* How many blocks touch none of these units. */
+static unsigned blocks_without(const struct superblock *s, unit_set gone)
+{
+    unsigned shift = unit_shift(s), blocks = 0;
+    for (unsigned i = 0; i < s->blocks; i++)
+        blocks += (units_of_block(s, shift, i) & gone) == 0;
+    return blocks;
+}
+
+/* All units of those blocks. */
+static unit_set units_without(const struct superblock *s, unit_set gone)
+{
+    unsigned shift = unit_shift(s);
+    unit_set all = 0;
+    for (unsigned i = 0; i < s->blocks; i++) {
+        unit_set units = units_of_block(s, shift, i);
+        all |= (units & gone) == 0 ? units : 0;
+    }
+    return all;
+}
+
 /* A block that touches one of these does not exist. */
 static unit_set units_gone(const struct superblock *s)
 {
@@ -297,11 +318,7 @@ void superblock_discount_carving(struct superblock *s, struct carving carving)
 
 void superblock_recount(struct superblock *s)
 {
-    unsigned shift = unit_shift(s), carved = 0;
-    const unit_set gone = units_gone(s);
-    for (unsigned i = 0; i < s->blocks; i++)
-        carved += (units_of_block(s, shift, i) & gone) == 0;
-    s->carved = (uint16_t)carved;
+    s->carved = (uint16_t)blocks_without(s, units_gone(s));
     set_uncarved(s, s->uncarved);
 }
 
@@ -309,36 +326,18 @@ void superblock_recount(struct superblock *s)
 
 unsigned superblock_capacity_lent(const struct superblock *s)
 {
-    unsigned shift = unit_shift(s), blocks = 0;
-    const unit_set lent = lent_units(s);
-    for (unsigned i = 0; i < s->blocks; i++)
-        blocks += (units_of_block(s, shift, i) & lent) == 0;
-    return blocks;
+    return blocks_without(s, lent_units(s));
 }
 
 unit_set superblock_units_kept(const struct superblock *s)
 {
-    unsigned shift = unit_shift(s);
-    const unit_set gone = units_gone(s);
-    unit_set kept = 0;
-    for (unsigned i = 0; i < s->blocks; i++) {
-        unit_set units = units_of_block(s, shift, i);
-        kept |= (units & gone) == 0 ? units : 0;
-    }
-    return kept;
+    return units_without(s, units_gone(s));
 }
 
 void superblock_forget_lent(struct superblock *s)
 {
-    unsigned shift = unit_shift(s);
-    const unit_set lent = lent_units(s);
-    unit_set room = 0;
-    for (unsigned i = 0; lent != 0 && i < s->blocks; i++) {
-        unit_set units = units_of_block(s, shift, i);
-        room |= (units & lent) == 0 ? units : 0;
-    }
-    if (lent != 0)
-        set_uncarved(s, s->uncarved & room);
+    if (s->has_lent)
+        set_uncarved(s, s->uncarved & units_without(s, lent_units(s)));
 }
 
 /* ---- lists ---- */
