@@ -27,4 +27,7 @@ void child_begin_anew(void);
 /* How often this process and its parents have recovered, as children. */
 uint8_t child_recoveries(void);
 
+/* Registers the handlers of fork (fork.c); libc must be up. */
+void fork_register(void);
+
 #endif

@@ -18,8 +18,9 @@
 
 #include "core/child.h"
 #include "core/core.h"
-#include "core/fork.h"
 #include "heap/heap.h"
+#include "heap/mapping_cache.h"
+#include "heap/pass.h"
 #include "manager/manager.h"
 
 /* glibc 2.32: 0 if other threads of libc's may exist. */
@@ -33,11 +34,6 @@ static void prepare(void)
 {
     manager_rests = manager_fork_prepare(!in_slow_path);
     recoveries_before = child_recoveries();
-}
-
-static void in_parent(void)
-{
-    manager_fork_parent();
 }
 
 /* Nothing can be half-done: there was no other thread, and the manager had nothing in its hands.  Locks tell of threads
@@ -57,7 +53,7 @@ static void in_child(void)
     if (!slow_enter()) /* which recovers; or later, in a handler that had interrupted a slow path */
         return;
     if (whole) {
-        heap_forget_parent();
+        mapping_cache_recover();
         child_begin_anew();
     }
     slow_leave();
@@ -65,5 +61,5 @@ static void in_child(void)
 
 void fork_register(void)
 {
-    pthread_atfork(prepare, in_parent, in_child);
+    pthread_atfork(prepare, pass_resume, in_child);
 }

@@ -28,7 +28,7 @@ enum rcs_result heap_commit(struct heap *h, const struct superblock *s, const ui
                             uint64_t *target, uint64_t value)
 {
     ASSERT(lock_is_mine(&h->lock) || superblock_is_detached(s));
-    if (!heap_is_live(h, s)) {
+    if (sync_mode != sync_rcs || heap_is_global(h) || superblock_is_detached(s)) { /* no section touches it */
         if (__atomic_load_n(probe, __ATOMIC_RELAXED) != expected)
             return rcs_changed;
         __atomic_store_n(target, value, __ATOMIC_RELEASE);

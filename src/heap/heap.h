@@ -78,12 +78,6 @@ extern struct lock binding_lock;
 /* The heap of the slot the caller runs on, created if need be; NULL without memory.  No lock needed. */
 struct heap *heap_here(void);
 
-/* True if sections of heap `h` may be running: then changes go through sections, else by plain stores. */
-static inline bool heap_is_live(const struct heap *h, const struct superblock *s)
-{
-    return sync_mode == sync_rcs && !heap_is_global(h) && !superblock_is_detached(s);
-}
-
 /* *probe == expected, then *target = value, against whatever else may change superblock `s` of heap `h`. */
 enum rcs_result heap_commit(struct heap *h, const struct superblock *s, const uint64_t *probe, uint64_t expected,
                             uint64_t *target, uint64_t value);
@@ -188,8 +182,6 @@ void heap_forget_last(void);
 void heap_recover(void);
 /* True if any lock of this layer is held. */
 bool heap_is_locked(void);
-/* In a child in which nothing is half-done: forgets what only threads of its parent had. */
-void heap_forget_parent(void);
 
 /* ---- damage (damage.c) ---- */
 /* "sutler: FUNCTION(): corrupted free list in superblock 0x... (reason)"; then aborts unless SUTLER_ON_ERROR=report. */

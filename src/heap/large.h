@@ -77,10 +77,7 @@ struct large_counts {
 };
 /* Looks at every span. */
 struct large_counts large_counts(void);
-/* mapping_bytes alone. */
-size_t mapping_in_use_bytes(void);
-
-/* In a child made without fork handlers: frees the lock. */
-void mapping_recover(void);
+/* What superblocks, large blocks and mappings take. */
+size_t heap_in_use_bytes(void);
 
 #endif

@@ -189,24 +189,3 @@ void *mapping_resize(void *p, size_t size)
         moved = resize(p, align_up(wanted, HUGE_PAGE_BYTES));
     return moved != NULL ? moved : resize(p, wanted);
 }
-
-size_t mapping_in_use_bytes(void)
-{
-    return mapping_table_bytes();
-}
-
-void mapping_count(struct large_counts *counts)
-{
-    counts->mapping_blocks = mapping_table_count();
-    counts->mapping_bytes = mapping_table_bytes();
-    counts->blocks += counts->mapping_blocks;
-    counts->bytes += counts->mapping_bytes;
-    counts->cached_bytes = mapping_cache_bytes();
-}
-
-void mapping_recover(void)
-{
-    mapping_table_recover();
-    mapping_cache_recover();
-    lock_reset(&mapping_lock);
-}

@@ -60,11 +60,6 @@ void prefault_pool_expect(size_t bytes)
     lock_release(&span_lock);
 }
 
-static void enlarge(void)
-{
-    pool.target = min_size(pool.target * 2, bound());
-}
-
 void prefault_pool_follow(const struct arena *a, uint32_t first, size_t slices, size_t have)
 {
     if (a != &arena[span_dense])
@@ -149,7 +144,7 @@ static void overtake(bool huge)
     uint32_t step = huge ? HUGE_PAGE_SLICES : 1;
     pool.cursor = (uint32_t)align_up(pool.front + 1ul, step);
     if (!is_first)
-        enlarge();
+        pool.target = min_size(pool.target * 2, bound());
 }
 
 static bool is_cold(uint32_t first, uint32_t slices)

@@ -104,11 +104,6 @@ bool heap_is_locked(void)
     return held;
 }
 
-void heap_forget_parent(void)
-{
-    mapping_cache_recover();
-}
-
 void heap_recover(void)
 {
     if (lock_is_held(&binding_lock)) {
@@ -138,5 +133,7 @@ void heap_recover(void)
         lock_reset(&heap_list[i]->lock);
     for (unsigned i = 0; i < GLOBAL_HEAPS; i++)
         lock_reset(&global_heap[i].lock);
-    mapping_recover();
+    mapping_table_recover();
+    mapping_cache_recover();
+    lock_reset(&mapping_lock);
 }

@@ -12,11 +12,11 @@
 
 #include "base/compiler.h"
 
-/* Sets the first span aside (address space; its pages stay untouched).  False without memory. */
-bool signal_safe_start(void);
+/* Sets a span aside (address space; its pages stay untouched): the first at the start.  False without memory. */
+bool signal_safe_add_area(void);
 
 extern _Atomic bool signal_safe_is_low;
-/* Sets another one aside.  By a slow path that finds signal_safe_is_low, holding no lock. */
+/* By a slow path that finds it, holding no lock: sets another one aside. */
 void signal_safe_add(void);
 
 /* NULL for more than a span, and when all are used up.  [signal] */

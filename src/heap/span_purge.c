@@ -52,12 +52,11 @@ struct walk {
 /* Whoever waits for the lock has it before we come again: woken, he would find it taken once more. */
 static void release_to_others(void)
 {
-    static _Atomic uint32_t never;
     const uint64_t moment_ns = 50000;
     bool is_wanted = lock_is_contended(&span_lock);
     lock_release(&span_lock);
     if (is_wanted)
-        os_futex_wait_for(&never, 0, moment_ns);
+        os_sleep(moment_ns);
 }
 
 static void put_back(const struct batch *b, struct span_returned sum, struct walk *w)

@@ -80,7 +80,7 @@ void span_recover(bool anew)
             forget_bins(&arena[i]);
         prefault_pool_forget();
     }
-    span_forget_away();
+    atomic_store(&spans_away, 0); /* in the hands of threads that are not here */
     span_count.in_use_bytes = span_count.dirty_bytes = 0;
     size_t slices;
     for (uint32_t at = region_slice_from(0); at != SLICE_END; at = region_slice_from(at + (uint32_t)slices)) {

@@ -127,11 +127,6 @@ static bool has_superblock(const struct heap *h, unsigned c)
     return false;
 }
 
-static bool is_at_rest(struct heap *h)
-{
-    return is_without_slow_path(h, os_now_ns(), AT_REST_NS);
-}
-
 /* Looks at the LOOKS_MAX heaps after *at, and locks the first that is at rest, `has` something, and whose lock is free.
  * NULL if none will do. */
 static struct heap *lock_resting(const struct heap *h, uint16_t *at, bool (*has)(const struct heap *, unsigned), unsigned c)
@@ -141,7 +136,8 @@ static struct heap *lock_resting(const struct heap *h, uint16_t *at, bool (*has)
         *at = (uint16_t)(*at + 1u < total ? *at + 1u : 0);
         struct heap *other = heap_list[*at];
         TALLY(looks);
-        if (other != h && has(other, c) && is_at_rest(other) && lock_try(&other->lock))
+        if (other != h && has(other, c) && is_without_slow_path(other, os_now_ns(), AT_REST_NS) &&
+            lock_try(&other->lock))
             return other;
     }
     return NULL;

@@ -10,7 +10,6 @@
 enum job_trigger {
     job_on_clock,  /* a period after the last run, while the heap changes */
     job_on_demand, /* when a slow path of the program says so */
-    job_triggers
 };
 
 struct job {

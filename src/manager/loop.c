@@ -7,7 +7,6 @@
 #include "heap/pass.h"
 #include "manager/wake.h"
 #include "manager/jobs.h"
-#include "manager/loop.h"
 #include "manager/spare_cpu.h"
 #include "manager/report.h"
 #include "manager/state.h"

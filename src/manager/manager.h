@@ -70,9 +70,9 @@ bool manager_is_anothers(void);
 extern bool manager_sees_credentials;
 
 /* Around fork.  Before: if the program has one thread the manager leaves, else it stops between two pieces of work; waits
- * for that only if it may, and not long.  Returns whether the manager has nothing in its hands. */
+ * for that only if it may, and not long.  Returns whether the manager has nothing in its hands.  After it, in the parent:
+ * pass_resume. */
 bool manager_fork_prepare(bool may_wait);
-void manager_fork_parent(void);
 /* In any child: there is no manager in it. */
 void manager_forget(void);
 

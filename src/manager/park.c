@@ -10,7 +10,6 @@
 #include "heap/pass.h"
 #include "manager/wake.h"
 #include "manager/report.h"
-#include "manager/start.h"
 #include "manager/state.h"
 #include "os/os.h"
 
@@ -104,11 +103,6 @@ bool manager_fork_prepare(bool may_wait)
     if (may_wait)
         leave_for_fork();
     return pass_pause(may_wait ? FORK_WAIT_NS : 0);
-}
-
-void manager_fork_parent(void)
-{
-    pass_resume();
 }
 
 /* In a child only the calling thread is left: the others will not end their calls. */

@@ -13,10 +13,8 @@
 #include "heap/span.h"
 #include "manager/wake.h"
 #include "manager/clone.h"
-#include "manager/loop.h"
 #include "manager/hint.h"
 #include "manager/spare_cpu.h"
-#include "manager/start.h"
 #include "manager/state.h"
 #include "options/options.h"
 #include "os/lock.h"
@@ -160,15 +158,10 @@ static bool is_resident(void)
     return atomic_fetch_add(&asked, 1) % ASK_EVERY == 0 && os_resident_peak_bytes() >= MANAGER_START_BYTES;
 }
 
-static size_t in_use_bytes(void)
-{
-    return span_in_use_bytes() + mapping_in_use_bytes();
-}
-
 /* A forked child has its parent's heap and mostly lives for a moment: it is given time. */
 static bool is_worthwhile(void)
 {
-    size_t in_use = in_use_bytes();
+    size_t in_use = heap_in_use_bytes();
     bool is_large = in_use >= start_bytes ||
                     (in_use >= MANAGER_START_BYTES && atomic_fetch_add(&hints, 1) >= 4 * HINTS_PER_WAKE);
     return is_large && is_time() && (option_get(option_manager) == manager_on || is_resident());
@@ -200,6 +193,6 @@ COLD void manager_hint_unmapping_slow(void)
 
 void manager_start_forget(void)
 {
-    start_bytes = in_use_bytes() + MANAGER_START_BYTES;
+    start_bytes = heap_in_use_bytes() + MANAGER_START_BYTES;
     atomic_store(&hints, 0);
 }
