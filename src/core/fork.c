@@ -26,7 +26,8 @@
 /* glibc 2.32: 0 if other threads of libc's may exist. */
 extern char __libc_single_threaded __attribute__((weak));
 
-/* Of the thread that forks: whether the manager had nothing in its hands; and the recoveries there were before. */
+/* Of the thread that forks, before it does: whether the manager had nothing in its hands; and how many recoveries there
+ * had been. */
 THREAD_LOCAL bool manager_rests;
 THREAD_LOCAL uint8_t recoveries_before;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The entry points where the fast paths have not been written as assembly: C around one try of a section
- * (sections_aarch64.S), or straight to the slow path in the lock modes.  The hardened library has its own, and takes the
+ * (sections_aarch64.S), or straight to the slow path in lock mode.  The hardened library has its own, and takes the
  * free only.
  */
 #include "core/core.h"

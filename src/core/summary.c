@@ -9,7 +9,8 @@
 #include "rcs/rcs.h"
 #include "stats/stats.h"
 
-/* "1234 (name)", the beginning of /proc/self/stat; without what JSON would take for its own. */
+/* "1234 (name)", the beginning of /proc/self/stat.  Characters that JSON would not take as they are become question
+ * marks. */
 static const char *process_name(char *text, size_t size)
 {
     char *end = text;

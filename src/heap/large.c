@@ -10,13 +10,13 @@
 #include "heap/span_cache.h"
 #include "os/os.h"
 
-/* Else the block is a mapping, which the system may put anywhere, even into a gap of the region. */
+/* True for a span.  Else the block is a mapping, which the system may put anywhere, even into a gap of the region. */
 static bool is_span(const void *p)
 {
     return region_contains(p) && slice_at(slice_of(p))->kind == slice_large;
 }
 
-/* To the end of the last huge page: the block that comes to lie there has it cleared already. */
+/* Up to the end of the last huge page, so that a block which comes to lie there finds it cleared. */
 static void ask_for_huge_pages(uint32_t first, size_t slices)
 {
     char *start = slice_address(first),

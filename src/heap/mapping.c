@@ -135,7 +135,7 @@ bool mapping_note(const void *p, size_t slack, bool is_quarantined)
 }
 #endif
 
-/* The lock is held over the move: otherwise another thread could get the old address before the table knows. */
+/* The lock is held during the move: otherwise another thread could get the old address before the table knows. */
 static void *resize_locked(void *p, size_t wanted)
 {
     bool may_move = mapping_table_reserve(); /* a move leaves a tombstone behind and takes a new entry */

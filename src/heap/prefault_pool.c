@@ -4,7 +4,7 @@
 #include "heap/arena.h"
 #include "os/os.h"
 
-/* A huge page the program is in, and the next: asked for when the first is used up, that would come too late. */
+/* The huge page the program is in, and the next: to ask for that when the first is used up would be too late. */
 #define TARGET_MIN ((size_t)2 * HUGE_PAGE_SLICES)
 /* What lies further ahead has left the caches again when the program comes to it. */
 #define TARGET_MAX ((8ul << 20) >> SLICE_SHIFT)

@@ -110,7 +110,7 @@ static inline enum slice_kind slice_kind(const struct slice *s)
     return __atomic_load_n(&s->kind, __ATOMIC_ACQUIRE);
 }
 
-/* As above; or it is so already, which a child of fork may find. */
+/* Whether the drawing above has this step; or the slice is of this kind already, as a child of a fork may find. */
 static inline bool slice_may_become(enum slice_kind from, enum slice_kind to)
 {
     switch (to) {
@@ -127,7 +127,7 @@ static inline bool slice_may_become(enum slice_kind from, enum slice_kind to)
     }
 }
 
-/* Whatever the rest of the descriptor says for this kind is written before. */
+/* The rest of the descriptor is written before. */
 static inline void slice_become(struct slice *s, enum slice_kind kind)
 {
     ASSERT(slice_may_become(s->kind, kind));
@@ -160,7 +160,7 @@ static inline void slice_become_tail(struct slice *s, unsigned i)
     slice_become(s, slice_tail);
 }
 
-/* It is free no more. */
+/* It was taken out of the free ones. */
 static inline void slice_taken(struct slice *s)
 {
     ASSERT(s->kind == slice_unknown);

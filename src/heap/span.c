@@ -102,7 +102,7 @@ bool span_is_zero(uint32_t first, size_t slices)
 
 /* ---- giving ---- */
 
-/* Splits the huge pages shared with neighbours: to purge a part of a whole one frees nothing. */
+/* Splits the huge pages that it shares with neighbours: to purge a part of a whole one frees nothing. */
 static bool purge_now(uint32_t first, size_t slices)
 {
     void *start = slice_address(first), *part[2];

@@ -40,8 +40,8 @@ bool span_extend(uint32_t end, size_t more);
 /* The same before memory is refused: opens more, if need be. */
 bool span_extend_squeezed(uint32_t end, size_t more);
 
-/* How many slices the superblock or large block that begins here takes, as far as can be told while it may be changing;
- * 1 for anything else. */
+/* How many slices the superblock or large block that begins here has, as far as can be told while it may be changing; 1
+ * for anything else.  For walks. */
 size_t span_passed(uint32_t slice);
 
 /* True if all slices read as zero. */

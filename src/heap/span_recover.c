@@ -31,7 +31,7 @@ static size_t slices_in_use(const struct slice *s)
     }
 }
 
-/* Frees slices that belong to nothing.  They may hold anything. */
+/* Frees slices that belong to nothing, and may hold anything. */
 static void free_orphans(uint32_t first, size_t slices)
 {
     for (size_t i = 0; i < slices; i++) {

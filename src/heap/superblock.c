@@ -90,7 +90,7 @@ static unit_set units_without(const struct superblock *s, unit_set gone)
     return all;
 }
 
-/* A block that touches one of these does not exist. */
+/* The units that are not carved or were lent: a block that touches one of them does not exist. */
 static unit_set units_gone(const struct superblock *s)
 {
     return s->uncarved | lent_units(s);
@@ -370,8 +370,8 @@ const char *superblock_check_list(const struct superblock *s, uint64_t list)
 
 /* ---- purge: the reverse of carving ---- */
 
-/* The superblock whose list is being rebuilt, in a pass, and which of its blocks are free: so that the child of a fork
- * in the middle of it can do it. */
+/* The superblock whose list is being rebuilt, in a pass, and which of its blocks are free: from these the child of a
+ * fork in the middle of it can finish. */
 static struct {
     struct superblock *_Atomic of;
     uint64_t is_free[SUPERBLOCK_BLOCKS_MAX / 64];

@@ -105,7 +105,7 @@ bool manager_fork_prepare(bool may_wait)
     return pass_pause(may_wait ? FORK_WAIT_NS : 0);
 }
 
-/* In a child only the calling thread is left: the others will not end their calls. */
+/* In a child only the calling thread is left: calls of other threads will not end. */
 static void forget_calls(void)
 {
     uint32_t others = atomic_load(&manager_life.calls) - own_calls, parks = atomic_load(&manager_life.parks);

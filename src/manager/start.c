@@ -24,7 +24,7 @@
 
 /* Slow paths between two wakes: a wake costs the program as much as five page faults. */
 #define HINTS_PER_WAKE 256u
-/* Slow paths between two looks whether one can be started, or whether what is in use is resident. */
+/* Slow paths between two looks: whether one can be started, and whether what is in use is resident. */
 #define ASK_EVERY 16u
 /* How long it stays away where no thread can be made. */
 #define REFUSED_NS 1000000000ull
@@ -41,8 +41,8 @@ static char *block; /* stack and thread block, kept for the next thread */
 
 /* ---- starting; by a thread of the program, all its signals blocked, since a handler may park ---- */
 
-/* Its sections must find the cid of nobody where they look for it, and the kernel nothing at all.  Where libc has
- * the rseq area among very large thread-local variables that is beyond the thread block. */
+/* The manager's sections must find the cid of nobody where they look for a cid, and the kernel no rseq area.  Where
+ * libc has put that area beyond very large thread-local variables, it lies outside the thread block. */
 static bool thread_block_covers(ptrdiff_t offset)
 {
     return offset >= -(ptrdiff_t)THREAD_BLOCK_HALF && offset + CACHE_LINE <= (ptrdiff_t)THREAD_BLOCK_HALF;
@@ -134,7 +134,7 @@ static void start(void)
 
 /* ---- whether ---- */
 
-/* Nobody wants it gone, and the last one is. */
+/* True if nobody wants the manager gone, and the last one has left. */
 static bool may_start(void)
 {
     return atomic_load(&manager_life.parks) == 0 && atomic_load(&manager_life.tid) == 0;

@@ -15,7 +15,8 @@ static inline enum manager_state manager_state_in(uint32_t word)
 /* From one state to another, unless something else was said meanwhile. */
 bool manager_change(enum manager_state from, enum manager_state to);
 
-/* From absent to busy, a new generation; false if it was not absent.  And back, for everybody who waits for that. */
+/* manager_begin: from absent to busy, a new generation; false if it was not absent. manager_end: back to absent, and
+ * wakes everybody who waits for that. */
 bool manager_begin(void);
 void manager_end(void);
 

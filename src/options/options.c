@@ -106,8 +106,8 @@ static void warn(const char *entry, size_t name_length, const char *why, const c
     line_tell(&line);
 }
 
-/* No mistakes, and none of ours: those of the engines (papers/engines/), which may have us as the library below them, of the tool
- * and of the tests. */
+/* Variables that others read: the engines (papers/engines), which may run over this library, the hardened library, the
+ * tool and the tests. */
 static bool is_for_others(const char *name)
 {
     static const char *const names[] = {

@@ -2,9 +2,9 @@
  *
  * What the sections ask of the system on aarch64 only, where not every kernel keeps rseq's promises (rcs/restart.c).
  *
- * The signal one interrupts oneself with is SIGURG: by default it is ignored, so that none of somebody else's that
- * comes at the same moment is lost, and debuggers pass it on without stopping.  A timer of POSIX's is not inherited
- * over exec, and a program that has timers of its own does not see it.
+ * The signal is SIGURG.  By default it is ignored, so if somebody else sends one at the same moment nothing is lost,
+ * and debuggers pass it on without stopping.  A POSIX timer sends it: that is not inherited over exec, and does not
+ * disturb the program's own timers.
  */
 #include "os/os.h"
 
@@ -79,7 +79,7 @@ bool os_interrupt_begin(struct os_interruption *i, uint64_t delay_ns)
 
 void os_interrupt_end(struct os_interruption *i)
 {
-    /* A signal that is on its way comes before this call returns: afterwards nobody is there to catch it. */
+    /* A signal that is on its way comes before this call returns; after it, none does. */
     sys_call(SYS_timer_delete, i->timer, 0, 0, 0, 0, 0);
     set_mask(SIG_SETMASK, &i->signals_before, NULL);
     const struct action before = {i->handler_before, i->flags_before, NULL, i->mask_before};

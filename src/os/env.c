@@ -12,14 +12,14 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
-/* One longer than this is none of ours. */
+/* No entry of ours is longer. */
 #define ENTRY_BYTES_MAX 4096
 
-/* A piece of the environment, behind what the last one left over of an entry. */
+/* A piece of the environment.  It begins with what the last piece held of an entry that it did not end. */
 struct piece {
     char text[4 * ENTRY_BYTES_MAX];
     size_t used;
-    bool skips; /* up to the next end of an entry: its beginning did not fit */
+    bool skips; /* the rest of an entry whose beginning did not fit */
 };
 
 static void move_down(char *text, size_t from, size_t bytes)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the process's control groups (of version 2 and version 1) and the machine leave it.  Read from files
- * each time; a file that cannot be read is no limit.  Each opening is counted: who asks is to ask rarely.
+ * What the process's control groups (of version 2 and version 1) and the machine leave it.  Read from files each time;
+ * a file that cannot be read is no limit.  Each opening is counted, for callers should ask rarely.
  */
 #include <fcntl.h>
 #include <linux/limits.h>
@@ -210,7 +210,6 @@ size_t os_groups_headroom(void)
     return min_size(groups_headroom(rows, &version_2), groups_headroom(rows, &version_1));
 }
 
-/* The whole part of "some avg10=N.NN", by the process's group or else the machine. */
 bool os_may_map_freely(void)
 {
     char text[2048];
@@ -220,6 +219,7 @@ bool os_may_map_freely(void)
     return !is_limited && number(os_read_file("/proc/sys/vm/overcommit_memory", text, sizeof text)) != 2;
 }
 
+/* The whole part of "some avg10=N.NN", of the process's group or else of the machine. */
 unsigned os_memory_stall_percent(void)
 {
     char text[PATH_MAX];

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * The one lock.  `held` is taken by a compare-and-swap.  Who finds it held says so in `waited` and sleeps on that word until
- * somebody who released the lock has seen and cleared it.  With as many threads as cpus the holder is often the very
- * thread a spinner keeps off its cpu, so nobody spins, but for a moment where locks are released quickly.
+ * The one lock.  `held` is taken by a compare-and-swap.  A thread that finds it held sets `waited`, and sleeps on that
+ * word until a thread that released the lock has cleared it.  With as many threads as cpus the holder is often the very
+ * thread that a spinning one would keep off its cpu.  So nobody spins, but for a moment where locks are released
+ * quickly.
  *
- * Released by an exchange; or quickly, by a plain store and a look at `waited`.  No atomic instruction keeps these two in
- * order: a look that comes early, while the store is still on its way, misses who begins to wait just then.  So where
- * locks may be released quickly who waits has every running thread pass a barrier (membarrier) after he has said so and
- * before he looks at `held` once more: then either he sees it free, or the look sees him.  Where the system has no such
- * barrier he looks again after a moment.
+ * The lock is released by an exchange; or quickly, by a plain store and a look at `waited`.  No atomic instruction
+ * keeps these two in order: a look that comes early, while the store is still on its way, misses a thread that begins
+ * to wait just then.  So where locks may be released quickly, the waiter sets `waited`, has every running thread pass a
+ * barrier (membarrier), and then looks at `held` once more: either it sees the lock free, or the look saw `waited`.
+ * Where the system has no such barrier the waiter looks again after a moment.
  *
- * Debug builds know which thread holds a lock (lock_is_mine), and check ranks: whoever takes a lock holds none of the same
- * or a higher rank.  So no two threads can wait for each other.  lock_try waits for nobody and may take any.
+ * Debug builds know which thread holds a lock (lock_is_mine), and check ranks: a thread that takes a lock holds none of
+ * the same or a higher rank.  So no two threads can wait for each other. lock_try never waits and may take any lock.
  */
 #ifndef SUTLER_OS_LOCK_H
 #define SUTLER_OS_LOCK_H

@@ -177,7 +177,7 @@ struct os_place os_current_place(void)
     return failed ? (struct os_place){OS_CPU_UNKNOWN, 0} : here;
 }
 
-/* Narrowed and widened again.  Should somebody else change the mask in these microseconds, that is lost. */
+/* Narrows the mask and widens it again.  If somebody else changes it in these microseconds, that change is lost. */
 bool os_leave_cpu(unsigned cpu)
 {
     unsigned long mask[128] = {0}, bit = 1ul << cpu % 64;
@@ -235,7 +235,7 @@ bool os_fence(void)
     return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }
 
-/* libc makes its stack canary and its pointer guard of the same sixteen bytes: they must not be told from the answer. */
+/* libc makes its stack canary and its pointer guard of the same sixteen bytes: the answer must not give them away. */
 uint32_t os_random(void)
 {
     static _Atomic uint64_t asked;

@@ -6,7 +6,7 @@
 
 struct tally tally;
 
-THREAD_LOCAL uint32_t bound = SLOT_MAX; /* to nobody's, which CHECK in heap_bind_slow tells */
+THREAD_LOCAL uint32_t bound = SLOT_MAX; /* nobody's: CHECK in heap_bind_slow ends a thread that did not bind itself */
 
 ptrdiff_t test_cids_start(void)
 {
