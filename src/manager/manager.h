@@ -69,9 +69,9 @@ bool manager_is_anothers(void);
 /* True where changes of credentials park the manager: in the shared library, which the program's calls come to. */
 extern bool manager_sees_credentials;
 
-/* Around fork.  Before: if the program has one thread the manager leaves, else it stops between two pieces of work; waits
- * for that only if it may, and not long.  Returns whether the manager has nothing in its hands.  After it, in the parent:
- * pass_resume. */
+/* Before fork: if the program has one thread the manager leaves, else it stops between two pieces of work.  Waits for
+ * that only if it may, and not long.  Returns whether the manager has nothing in its hands.  The parent calls
+ * pass_resume afterwards. */
 bool manager_fork_prepare(bool may_wait);
 /* In any child: there is no manager in it. */
 void manager_forget(void);

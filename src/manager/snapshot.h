@@ -11,7 +11,7 @@
  * allocation. */
 void snapshot_take(struct sutler_stats *stats);
 
-/* Of each size class the superblocks, and blocks in the program's hands and free; `classes` has room for CLASS_COUNT. */
+/* Superblocks of each size class, and its blocks, in the program's hands and free; `classes` has CLASS_COUNT places. */
 struct snapshot_class {
     size_t superblocks, live, free;
 };

@@ -155,8 +155,8 @@ bool os_is_alone(int *status)
     size_t end = text_length(os_read_file("/proc/self/stat", text, sizeof text));
     while (end > 0 && text[end - 1] != ')')
         end--;
-    /* pid (name) state ...: the state is the third field, the number of threads the 20th, the exit code of the first the
-     * 52nd. */
+    /* pid (name) state ...: the state is the third field, the number of threads the 20th, and the first thread's exit
+     * code the 52nd. */
     const char *state = text_after_words(text + end, 1);
     if (*state != 'Z' || text_number(text_after_words(state, 20 - 3)) > 2)
         return false;

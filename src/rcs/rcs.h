@@ -12,7 +12,7 @@
  *
  * Two modes behind one interface (rows of LFMalloc's Table 3; papers/policies has the third):
  *   rcs  heap by cid, sections
- *   cpu  heap by the cpu the thread ran on at its last slow path, a lock per heap: nobody touches a heap without its lock
+ *   cpu  "lock mode": heap by the cpu of the thread's last slow path; a lock per heap, held by whoever touches the heap
  */
 #ifndef SUTLER_RCS_RCS_H
 #define SUTLER_RCS_RCS_H
