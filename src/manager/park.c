@@ -9,6 +9,7 @@
 #include "heap/large.h"
 #include "heap/pass.h"
 #include "manager/wake.h"
+#include "manager/hint.h"
 #include "manager/report.h"
 #include "manager/state.h"
 #include "os/os.h"

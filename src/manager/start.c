@@ -185,12 +185,6 @@ void manager_start_look(void)
     atomic_store(&asked, 0);
 }
 
-COLD void manager_hint_unmapping_slow(void)
-{
-    manager_start_look();
-    manager_hint_slow(manager_absent);
-}
-
 void manager_start_forget(void)
 {
     start_bytes = heap_in_use_bytes() + MANAGER_START_BYTES;

@@ -35,8 +35,6 @@ void manager_note_cpu_us(uint64_t us);
 /* The manager's thread: returns when it was asked to stop, or is in the program's way. */
 void manager_run(void);
 
-/* The next slow path asks the system how much is resident. */
-void manager_start_look(void);
 /* In a forked child: what the parent had in use does not make a manager worthwhile here. */
 void manager_start_forget(void);
 

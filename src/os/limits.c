@@ -56,7 +56,7 @@ const char *os_read_file_for_report(const char *path, char *text, size_t size)
     return read_file(need_plain, path, text, size);
 }
 
-/* What follows `key` at the start of a line; NULL if no line has it. */
+/* What follows `key` at the start of a line; nothing if no line has it. */
 static const char *after_key(const char *text, const char *key)
 {
     while (*text != '\0') {
@@ -65,13 +65,7 @@ static const char *after_key(const char *text, const char *key)
         while (*text != '\0' && *text++ != '\n')
             ;
     }
-    return NULL;
-}
-
-/* SIZE_MAX without a number ("max") or a text. */
-static size_t number(const char *text)
-{
-    return text == NULL ? SIZE_MAX : text_number(text);
+    return text;
 }
 
 static const char *after_digits(const char *text)
@@ -171,16 +165,16 @@ static const char *group_read(struct group *g, const char *file, char *text, siz
 static size_t group_headroom(struct group *g, const struct version *v)
 {
     char text[4096];
-    size_t limit = number(group_read(g, v->limit, text, sizeof text));
+    size_t limit = text_number(group_read(g, v->limit, text, sizeof text));
     if (v->soft_limit != NULL)
-        limit = min_size(limit, number(group_read(g, v->soft_limit, text, sizeof text)));
+        limit = min_size(limit, text_number(group_read(g, v->soft_limit, text, sizeof text)));
     if (limit >= NO_LIMIT_BYTES)
         return SIZE_MAX;
-    size_t used = number(group_read(g, v->used, text, sizeof text));
+    size_t used = text_number(group_read(g, v->used, text, sizeof text));
     if (used == SIZE_MAX)
         return SIZE_MAX;
     /* Files read once are dropped before anybody is killed. */
-    size_t cache = number(after_key(group_read(g, "/memory.stat", text, sizeof text), v->file_cache));
+    size_t cache = text_number(after_key(group_read(g, "/memory.stat", text, sizeof text), v->file_cache));
     used -= cache == SIZE_MAX ? 0 : min_size(cache, used);
     return limit > used ? limit - used : 0;
 }
@@ -199,7 +193,7 @@ static size_t groups_headroom(const char *rows, const struct version *v)
 size_t os_machine_headroom(void)
 {
     char text[256];
-    size_t kib = number(after_key(os_read_file("/proc/meminfo", text, sizeof text), "MemAvailable:"));
+    size_t kib = text_number(after_key(os_read_file("/proc/meminfo", text, sizeof text), "MemAvailable:"));
     return kib > SIZE_MAX >> 10 ? SIZE_MAX : kib << 10;
 }
 
@@ -214,9 +208,9 @@ bool os_may_map_freely(void)
 {
     char text[2048];
     const char *limits = os_read_file("/proc/self/limits", text, sizeof text);
-    bool is_limited = number(after_key(limits, "Max address space")) != SIZE_MAX ||
-                      number(after_key(limits, "Max data size")) != SIZE_MAX;
-    return !is_limited && number(os_read_file("/proc/sys/vm/overcommit_memory", text, sizeof text)) != 2;
+    bool is_limited = text_number(after_key(limits, "Max address space")) != SIZE_MAX ||
+                      text_number(after_key(limits, "Max data size")) != SIZE_MAX;
+    return !is_limited && text_number(os_read_file("/proc/sys/vm/overcommit_memory", text, sizeof text)) != 2;
 }
 
 /* The whole part of "some avg10=N.NN", of the process's group or else of the machine. */
@@ -226,9 +220,9 @@ unsigned os_memory_stall_percent(void)
     struct group g;
     group_own(&g, read_rows(text, sizeof text), &version_2);
     const char *line = after_key(group_read(&g, "/memory.pressure", text, sizeof text), "some avg10=");
-    if (line == NULL)
+    if (*line == '\0')
         line = after_key(os_read_file("/proc/pressure/memory", text, sizeof text), "some avg10=");
-    size_t percent = number(line);
+    size_t percent = text_number(line);
     return percent == SIZE_MAX ? 0 : (unsigned)percent;
 }
 
@@ -243,16 +237,16 @@ static size_t quota_2(struct group *g)
 {
     char text[64];
     const char *at = group_read(g, "/cpu.max", text, sizeof text); /* "QUOTA PERIOD" or "max PERIOD" */
-    return percent_of(number(at), number(text_after_words(at, 1)));
+    return percent_of(text_number(at), text_number(text_after_words(at, 1)));
 }
 
 static size_t quota_1(struct group *g)
 {
     char text[64];
-    size_t quota = number(group_read(g, "/cpu.cfs_quota_us", text, sizeof text)); /* -1: none */
+    size_t quota = text_number(group_read(g, "/cpu.cfs_quota_us", text, sizeof text)); /* -1: none */
     if (quota == SIZE_MAX)
         return UINT32_MAX;
-    return percent_of(quota, number(group_read(g, "/cpu.cfs_period_us", text, sizeof text)));
+    return percent_of(quota, text_number(group_read(g, "/cpu.cfs_period_us", text, sizeof text)));
 }
 
 static size_t groups_quota(const char *rows, const struct version *v, size_t (*quota)(struct group *g))
@@ -285,10 +279,10 @@ static size_t count_listed(const char *text)
 {
     size_t count = 0;
     while (*text >= '0' && *text <= '9') {
-        size_t first = number(text), last = first;
+        size_t first = text_number(text), last = first;
         text = after_digits(text);
         if (*text == '-') {
-            last = number(++text);
+            last = text_number(++text);
             text = after_digits(text);
         }
         count += last - first + 1;
@@ -304,6 +298,6 @@ bool os_cpus_are_busy(void)
     if (online == 0)
         online = count_listed(os_read_file("/sys/devices/system/cpu/online", text, sizeof text));
     /* "0.20 0.18 0.12 RUNNING/ALL LAST" */
-    size_t running = number(text_after_words(os_read_file("/proc/loadavg", text, sizeof text), 3));
+    size_t running = text_number(text_after_words(os_read_file("/proc/loadavg", text, sizeof text), 3));
     return online != 0 && running != SIZE_MAX && running > online;
 }
