@@ -51,7 +51,7 @@ ALSO(__libc_malloc, sutler_malloc)
 __asm__(".irp name, free, cfree, __libc_free, free_sized, free_aligned_sized, dallocx, sdallocx, _ZdlPv, _ZdaPv, "
         "_ZdlPvm, _ZdaPvm, _ZdlPvSt11align_val_t, _ZdaPvSt11align_val_t, _ZdlPvmSt11align_val_t, "
         "_ZdaPvmSt11align_val_t, _ZdlPvRKSt9nothrow_t, _ZdaPvRKSt9nothrow_t, "
-        "_ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdaPvSt11align_val_tRKSt9nothrow_t\n\t.globl \\name\n\t.type \\name, %function\n\t"
-        ".set \\name, sutler_free\n\t.endr");
+        "_ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdaPvSt11align_val_tRKSt9nothrow_t\n\t"
+        ".globl \\name\n\t.type \\name, %function\n\t.set \\name, sutler_free\n\t.endr");
 #endif
 #endif

@@ -73,7 +73,7 @@ bool core_ready(void)
     return likely(atomic_load_explicit(&state, memory_order_acquire) == state_ready) || start_once();
 }
 
-/* By the time constructors run libc is able to take fork handlers. */
+/* When constructors run, libc is able to take fork handlers. */
 static __attribute__((constructor(101))) void constructor(void)
 {
     if (core_ready())

@@ -11,7 +11,7 @@
 #define RISE_PART 8u
 /* A huge page may cost so many times what small ones cost: it is good for more than its first touch. */
 #define FAIR_TIMES 2u
-/* Of huge pages the mean counts, of about so many. */
+/* Of huge pages the mean counts, of about the last so many. */
 #define MEAN_OF 4
 /* After a dear huge page the next is tried when so many times the time it took has passed; after one that was refused,
  * when this time has. */

@@ -70,7 +70,7 @@ static void forget_bins(struct arena *a)
     *a = (struct arena){.fresh_first = a->fresh_first, .fresh_end = a->fresh_end};
 }
 
-/* Of the tags of a free span only the first slice's kind is believed: it is stored last and taken away first.  A fresh
+/* Of the tags of a free span only the first slice's kind is trusted: it is stored last and taken away first.  A fresh
  * end that was about to become a free span is found as one or the other. */
 void span_recover(bool anew)
 {

@@ -230,9 +230,9 @@ static struct carving carve_hole(const struct superblock *s, unsigned shift, uns
 }
 
 #ifdef SUTLER_HARDENED
-/* Of a list that was just carved: the blocks are cleared where their units may hold something, and change their places at
- * random.  A longer list is shuffled in parts: blocks handed out one after the other still share pages and some lines,
- * else programs that walk what they have built take a quarter longer. */
+/* For a list that was just carved: clears blocks whose units may hold something, and puts the blocks in random order.
+ * A longer list is shuffled in parts: so blocks handed out one after the other still share pages and some lines; else
+ * programs that walk what they have built take a quarter longer. */
 #define SHUFFLED_MAX 16u
 
 static void relink(char **block, unsigned count, unsigned from, uint64_t below)

@@ -31,7 +31,7 @@ static char to_lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* Of the first word of a comma-separated list. */
+/* Length of the first word of a comma-separated list. */
 static size_t word_length(const char *list)
 {
     size_t n = 0;

@@ -80,7 +80,7 @@ static inline bool lock_is_held(const struct lock *lock)
     return atomic_load_explicit(&lock->held, memory_order_relaxed) != 0;
 }
 
-/* By the caller.  Release builds do not know, and say whether it is held at all. */
+/* True if the caller holds it.  Release builds do not know who does, and say whether anybody does. */
 static inline bool lock_is_mine(const struct lock *lock)
 {
     return atomic_load_explicit(&lock->held, memory_order_relaxed) == lock_mark();
@@ -94,8 +94,8 @@ extern THREAD_SHARED uint32_t lock_ranks_held;
 _Static_assert((rank_mapping + 1) * RANK_BITS <= 32, "ranks fit");
 #define lock_note_taken(lock)    ((void)(lock_ranks_held += RANK_UNIT(lock)))
 #define lock_note_released(lock) ((void)(lock_ranks_held -= RANK_UNIT(lock)))
-/* By a thread that begins where the thread-local variables of another one were: in the child of a fork, of one that may
- * have held locks. */
+/* For a thread that begins where the thread-local variables of another one were, which may have held locks: the manager
+ * in the child of a fork. */
 #define lock_forget_held() ((void)(lock_ranks_held = 0))
 #else
 #define lock_note_taken(lock)    ((void)(lock))
