@@ -16,7 +16,6 @@
 #include "os/os.h"
 #include "rcs/hot.h"
 #include "rcs/restart.h"
-#include "rcs/test_cids.h"
 
 #if __has_include(<linux/rseq.h>)
 _Static_assert(offsetof(struct rseq, cpu_id) == RSEQ_CPU_ID, "shared with assembly");
@@ -74,7 +73,7 @@ static enum rcs_verdict probe(enum sync_mode wanted, struct heap *empty)
     if (&__rseq_offset == NULL || &__rseq_size == NULL || __rseq_size == 0)
         return rcs_no_libc;
     hot.rseq = __rseq_offset;
-    hot.cid = CID_OFFSET(hot.rseq + (has_mm_cid() ? RSEQ_MM_CID : RSEQ_CPU_ID));
+    hot.cid = hot.rseq + (has_mm_cid() ? RSEQ_MM_CID : RSEQ_CPU_ID);
     uint32_t cid = *(volatile uint32_t *)(thread_pointer() + hot.cid);
     if ((int32_t)rseq_field(RSEQ_CPU_ID) < 0 || cid >= slot_count)
         return rcs_no_libc;
@@ -88,7 +87,7 @@ static enum rcs_verdict probe(enum sync_mode wanted, struct heap *empty)
 
 void rcs_start(enum sync_mode wanted, struct heap *empty)
 {
-    const unsigned limit = CID_LIMIT();
+    const unsigned limit = os_cpu_limit();
     slot_count = limit == 0 || limit > SLOT_MAX ? SLOT_MAX : limit;
     for (unsigned slot = 0; slot <= slot_count; slot++)
         heap_of_cid[slot] = empty;
