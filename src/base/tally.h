@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Counts of what must not grow with the number of heaps, for tests and benches: only the build with synthetic cids
- * (rcs/test_cids.h) has them.  Everywhere else TALLY is nothing.
+ * (tests/support/cids_library.c) has them.  Everywhere else TALLY is nothing.
  */
 #ifndef SUTLER_BASE_TALLY_H
 #define SUTLER_BASE_TALLY_H

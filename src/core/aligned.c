@@ -66,7 +66,8 @@ EXPORT void *pvalloc(size_t size)
     return take_aligned(os_page_bytes, rounded);
 }
 
-/* glibc's other names, under which some find the system's malloc past one of their own: blocks of these end in our free. */
+/* glibc's other names, by which programs with a malloc of their own find the system's.  They free such blocks with our
+ * free. */
 ALSO(__libc_memalign, memalign)
 ALSO(__libc_valloc, valloc)
 ALSO(__libc_pvalloc, pvalloc)

@@ -7,7 +7,7 @@
 #include "manager/manager.h"
 #include "os/os.h"
 
-/* From child_watch on, on a page that reads as zero in a child, where the system can do that. */
+/* From child_watch on the mark lies on a page that reads as zero in a child, where the system can do that. */
 static _Atomic uint32_t unwatched = child_known;
 _Atomic uint32_t *child_mark = &unwatched;
 static _Atomic uint8_t recoveries; /* made by this process and its parents */
@@ -18,11 +18,11 @@ void child_begin_anew(void)
     quarantine_recover();
     manager_forget();
     pass_begin();
-    mapping_unmap_deferred(); /* what the parent's manager was to do, and the child has a copy of */
+    mapping_unmap_deferred(); /* copies of what the parent's manager was to unmap */
     pass_end();
 }
 
-/* The child may have started threads by now: one of them does it, the others wait. */
+/* The child may have started threads by now: one of them recovers, the others wait. */
 static COLD void recover(void)
 {
     uint32_t seen = child_new;

@@ -16,15 +16,18 @@ void child_notice(void);
 
 enum child_mark { child_new = 0, child_known, child_recovering };
 extern _Atomic uint32_t *child_mark;
-/* Whether there is nothing to notice: what no lock guards is as good as any other way. */
+/* True if there is nothing to notice: for ways that take no lock, and so need not wait for a recovery under way. */
 static inline bool child_is_noticed(void)
 {
     return likely(atomic_load_explicit(child_mark, memory_order_acquire) == child_known);
 }
 
-/* In a child, in a slow path: it has neither its parent's manager nor other threads' vforks. */
+/* By a child, in a slow path: forgets the manager of its parent and the vforks of other threads, which it has not. */
 void child_begin_anew(void);
 /* How often this process and its parents have recovered, as children. */
 uint8_t child_recoveries(void);
+
+/* Registers the handlers of fork (fork.c); libc must be up. */
+void fork_register(void);
 
 #endif

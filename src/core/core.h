@@ -22,11 +22,11 @@ enum hot_pushed {
 void *hot_pop(size_t c);
 enum hot_pushed hot_push(void *block, struct superblock *s);
 /* Puts a block of another heap's superblock into the outbox (heap/outbox.h).  Returns its chain as it is now; or
- * SEND_REFUSED: no outbox, another slice's chain in its place, or interrupted; or SEND_DOUBLE: it is the
- * chain's top block already. */
+ * SEND_REFUSED if there is no outbox, another slice's chain is in its place, or the section was interrupted; or
+ * SEND_DOUBLE if it is the chain's top block already. */
 uint64_t hot_send(void *block);
 
-/* Where they go when it is not simple. */
+/* Where the fast paths go when the case is not simple. */
 void *malloc_any(size_t size);
 void *malloc_slow(size_t c);
 void *new_any(size_t size);
@@ -63,8 +63,8 @@ extern THREAD_SHARED bool in_slow_path;
 
 /* Opens the fast paths.  The span lock is held, if there are other threads. */
 void fast_paths_open(void);
-/* Closes them for the time a child of vfork lives; children are counted.  And in a forked child, which nobody else's
- * vfork concerns. */
+/* Suspend closes them while a child of vfork lives, and resume opens them again; children are counted.  Forget opens
+ * them in a forked child: the vforks of its parent's threads do not concern it. */
 void fast_paths_suspend(void);
 void fast_paths_resume(void);
 void fast_paths_forget(void);
@@ -136,7 +136,8 @@ static inline void *allocate(size_t size, size_t alignment, bool *zero)
 #endif
 /* The same with errno = ENOMEM. */
 void *allocate_or_enomem(size_t size, size_t alignment, bool *zero);
-/* For a large block, valid and in use, that can neither grow in place nor be copied to a larger one. */
+/* Resizes a large block, valid and in use, that can neither grow in place nor be copied to a larger one.  NULL without
+ * memory. */
 void *resize_last_resort(void *p, size_t size);
 /* Bytes a block of such a request really has; 0 if there can be none. */
 size_t good_size(size_t size, size_t alignment);
@@ -147,7 +148,7 @@ static inline bool block_fits(size_t bytes, size_t size)
     return size <= bytes && (size >= bytes / 2 || bytes <= 64);
 }
 
-/* The function of this file is exported under another name as well.  (An alias would have to repeat all attributes that
+/* Exports a function of this file under another name as well.  (An alias would have to repeat all attributes that
  * libc's headers give the first.) */
 #define ALSO(name, function)                                                                                           \
     __asm__(".globl " #name "\n\t.type " #name ", %function\n\t.set " #name ", " #function);

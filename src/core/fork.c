@@ -18,14 +18,16 @@
 
 #include "core/child.h"
 #include "core/core.h"
-#include "core/fork.h"
 #include "heap/heap.h"
+#include "heap/mapping_cache.h"
+#include "heap/pass.h"
 #include "manager/manager.h"
 
 /* glibc 2.32: 0 if other threads of libc's may exist. */
 extern char __libc_single_threaded __attribute__((weak));
 
-/* Of the thread that forks: whether the manager had nothing in its hands; and the recoveries there were before. */
+/* Of the thread that forks, before it does: whether the manager had nothing in its hands; and how many recoveries there
+ * had been. */
 THREAD_LOCAL bool manager_rests;
 THREAD_LOCAL uint8_t recoveries_before;
 
@@ -33,11 +35,6 @@ static void prepare(void)
 {
     manager_rests = manager_fork_prepare(!in_slow_path);
     recoveries_before = child_recoveries();
-}
-
-static void in_parent(void)
-{
-    manager_fork_parent();
 }
 
 /* Nothing can be half-done: there was no other thread, and the manager had nothing in its hands.  Locks tell of threads
@@ -57,7 +54,7 @@ static void in_child(void)
     if (!slow_enter()) /* which recovers; or later, in a handler that had interrupted a slow path */
         return;
     if (whole) {
-        heap_forget_parent();
+        mapping_cache_recover();
         child_begin_anew();
     }
     slow_leave();
@@ -65,5 +62,5 @@ static void in_child(void)
 
 void fork_register(void)
 {
-    pthread_atfork(prepare, in_parent, in_child);
+    pthread_atfork(prepare, pass_resume, in_child);
 }

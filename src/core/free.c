@@ -5,7 +5,7 @@
  * The fast path handles a block of a superblock of the running cid's heap.  Here comes the rest: what it was
  * interrupted in, blocks of other heaps (pushed to the superblock's remote list, LFMalloc section 3.2.2, with one
  * compare-and-swap; small ones by way of the heap's outbox, heap/outbox.h, many at a time), large blocks, NULL, and every
- * pointer that is none of ours.  In the lock modes every call comes here.
+ * pointer that is none of ours.  In lock mode every call comes here.
  */
 #include "core/child.h"
 #include "core/core.h"
@@ -140,7 +140,7 @@ static void free_by_section(struct superblock *s, void *p)
     push_remote(s, p);
 }
 
-/* The lock modes: like Hoard, under the lock of the heap that owns the superblock.  Whoever has that lock, or is taking
+/* Lock mode: like Hoard, under the lock of the heap that owns the superblock.  Whoever has that lock, or is taking
  * the superblock from one heap to another, is not waited for. */
 static inline void free_locked(struct superblock *s, void *p)
 {
@@ -148,7 +148,7 @@ static inline void free_locked(struct superblock *s, void *p)
         push_remote(s, p);
 }
 
-/* The short way to it, which comes first: but for it, a lock mode has only slow ways. */
+/* The short way to it, which comes first: but for it, lock mode has only slow ways. */
 static bool free_in_locked_superblock(void *p)
 {
     struct superblock *s = locked_paths_are_open ? superblock_at(p) : NULL;

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * The entry points where the fast paths have not been written as assembly: C around one try of a section
- * (sections_aarch64.S), or straight to the slow path in the lock modes.  The hardened library has its own, and takes the
+ * (sections_aarch64.S), or straight to the slow path in lock mode.  The hardened library has its own, and takes the
  * free only.
  */
 #include "core/core.h"
 
 #if !defined(__x86_64__)
-#include <malloc.h>
-#include <stdlib.h>
 
 #ifdef SUTLER_HARDENED
 #define PLAIN_FREE plain_free
@@ -48,28 +46,12 @@ void PLAIN_FREE(void *p)
 }
 
 #ifndef SUTLER_HARDENED
-EXPORT void *malloc(size_t size) __attribute__((alias("sutler_malloc")));
-EXPORT void *__libc_malloc(size_t size) __attribute__((alias("sutler_malloc")));
-
-#define ALSO_FREE(name) EXPORT void name(void *p) __attribute__((alias("sutler_free")));
-ALSO_FREE(free)
-ALSO_FREE(cfree)
-ALSO_FREE(__libc_free)
-ALSO_FREE(free_sized)
-ALSO_FREE(free_aligned_sized)
-ALSO_FREE(dallocx)
-ALSO_FREE(sdallocx)
-ALSO_FREE(_ZdlPv)
-ALSO_FREE(_ZdaPv)
-ALSO_FREE(_ZdlPvm)
-ALSO_FREE(_ZdaPvm)
-ALSO_FREE(_ZdlPvSt11align_val_t)
-ALSO_FREE(_ZdaPvSt11align_val_t)
-ALSO_FREE(_ZdlPvmSt11align_val_t)
-ALSO_FREE(_ZdaPvmSt11align_val_t)
-ALSO_FREE(_ZdlPvRKSt9nothrow_t)
-ALSO_FREE(_ZdaPvRKSt9nothrow_t)
-ALSO_FREE(_ZdlPvSt11align_val_tRKSt9nothrow_t)
-ALSO_FREE(_ZdaPvSt11align_val_tRKSt9nothrow_t)
+ALSO(malloc, sutler_malloc)
+ALSO(__libc_malloc, sutler_malloc)
+__asm__(".irp name, free, cfree, __libc_free, free_sized, free_aligned_sized, dallocx, sdallocx, _ZdlPv, _ZdaPv, "
+        "_ZdlPvm, _ZdaPvm, _ZdlPvSt11align_val_t, _ZdaPvSt11align_val_t, _ZdlPvmSt11align_val_t, "
+        "_ZdaPvmSt11align_val_t, _ZdlPvRKSt9nothrow_t, _ZdaPvRKSt9nothrow_t, "
+        "_ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdaPvSt11align_val_tRKSt9nothrow_t\n\t"
+        ".globl \\name\n\t.type \\name, %function\n\t.set \\name, sutler_free\n\t.endr");
 #endif
 #endif

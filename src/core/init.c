@@ -8,7 +8,6 @@
 
 #include "core/child.h"
 #include "core/core.h"
-#include "core/fork.h"
 #include "core/locked.h"
 #include "heap/signal_safe.h"
 #include "manager/wake.h"
@@ -47,7 +46,7 @@ static bool start(void)
     marks_seal();
 #endif
     rcs_start((enum sync_mode)option_get(option_sync), &empty_heap);
-    if (!signal_safe_start() || !child_watch())
+    if (!signal_safe_add_area() || !child_watch())
         return false;
     if (sync_mode == sync_rcs)
         size_class_start();
@@ -74,7 +73,7 @@ bool core_ready(void)
     return likely(atomic_load_explicit(&state, memory_order_acquire) == state_ready) || start_once();
 }
 
-/* By the time constructors run libc is able to take fork handlers. */
+/* When constructors run, libc is able to take fork handlers. */
 static __attribute__((constructor(101))) void constructor(void)
 {
     if (core_ready())

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the fast paths are to sections, in the lock modes: a pop or a push under the heap's lock, taken by one
+ * What the fast paths are to sections, in lock mode: a pop or a push under the heap's lock, taken by one
  * compare-and-swap and released by a store.  Inline, one try each: nobody waits here, and whatever is not simple (a list
  * that is empty, a lock that is held, a thread that was interrupted inside the allocator, a child that has to recover
  * first) is left to the slow path.
@@ -15,7 +15,7 @@
 #include "core/core.h"
 #include "heap/signal_safe.h"
 
-/* From the start on, in the lock modes. */
+/* From the start on, in lock mode. */
 extern bool locked_paths_are_open;
 
 /* As slow_enter. */

@@ -40,8 +40,8 @@ static uint32_t known_at_or_below(uint32_t at)
     return at;
 }
 
-/* `p` lies in a slice that is not the first of anything: inside a large block, or in free memory, where large blocks
- * that were freed may have been merged.  Only errors come here, so the search may take its time. */
+/* `p` lies in a slice that is not the first of anything: inside a large block, or in free memory, where freed large
+ * blocks may have been merged.  Only errors come here, so the search may take its time. */
 static struct block inside_span(const void *p)
 {
     uint32_t first = known_at_or_below(slice_of(p));
@@ -92,7 +92,7 @@ struct block block_find(const void *p)
     case slice_signal_safe:
         return in_signal_safe(p);
     default: {
-        /* Where the region went on elsewhere the system may put a mapping. */
+        /* The system may put a mapping where the region has a gap. */
         struct block block = in_mapping(p);
         return block.kind == block_mapping && block.bytes != BYTES_UNKNOWN ? block : inside_span(p);
     }

@@ -7,7 +7,7 @@
  * with blocks (heap/refill.c), and the pop is tried again.  Sizes above the largest class come through malloc_any: their
  * blocks are spans or mappings (heap/large.c).
  *
- * In the lock modes the fast path is switched off (its limits are zero) and every call comes here, to malloc_any, which
+ * In lock mode the fast path is switched off (its limits are zero) and every call comes here, to malloc_any, which
  * has another one (locked.h).
  */
 #include <errno.h>
@@ -230,7 +230,7 @@ static NOINLINE void *malloc_otherwise(size_t size)
     return allocate_or_enomem(size, BLOCK_ALIGNMENT, &zero);
 }
 
-/* Above the largest class; or before initialisation, or in a lock mode, any size. */
+/* Above the largest class; or before initialisation, or in lock mode, any size. */
 void *malloc_any(size_t size)
 {
     void *block = locked_take(size);

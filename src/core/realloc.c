@@ -10,8 +10,8 @@
 #include "core/core.h"
 #include "heap/large.h"
 
-/* For a span that grows to the size of a mapping: one of its own, which grows without being copied.  NULL: not so, or there
- * is none. */
+/* A mapping, for a span that grows to the size of one: from then on it grows without being copied.  NULL if this is no
+ * such case, or without memory. */
 static void *take_grown(struct block old, size_t size)
 {
     if (old.kind != block_large || size < MAPPING_BYTES_MIN || size <= old.bytes || !slow_enter())
@@ -21,7 +21,7 @@ static void *take_grown(struct block old, size_t size)
     return block;
 }
 
-/* To a block elsewhere. */
+/* Copies to another block. */
 static NOINLINE void *move(void *p, struct block old, size_t size)
 {
     bool shrinks = size <= old.bytes;
@@ -40,7 +40,7 @@ static NOINLINE void *move(void *p, struct block old, size_t size)
     return block;
 }
 
-/* From a block of a superblock, of `bytes`, to a larger one: as strings and arrays grow, piece by piece. */
+/* Copies a block of a superblock, of `bytes`, to a larger one: strings and arrays grow so, piece by piece. */
 static NOINLINE void *grow(void *p, size_t bytes, size_t size)
 {
     ASSERT(bytes < size);
@@ -52,8 +52,8 @@ static NOINLINE void *grow(void *p, size_t bytes, size_t size)
     return block;
 }
 
-/* A large block that could not be resized where it is.  Of a mapping that means there is no memory: a copy would take even
- * more.  A span is copied; if that cannot be, what lies around it may do. */
+/* For a large block that could not be resized where it is.  If it is a mapping, there is no memory, and a copy would
+ * take even more.  A span is copied; if that fails, it may grow by what lies around it. */
 static COLD void *resize_hard(void *p, struct block old, size_t size)
 {
     int error = errno;
@@ -66,7 +66,7 @@ static COLD void *resize_hard(void *p, struct block old, size_t size)
     return moved;
 }
 
-/* What a quick look does not find, and the size 0. */
+/* What a quick look does not find; and size 0. */
 static NOINLINE void *resize(void *p, size_t size)
 {
     if (p == NULL)

@@ -9,7 +9,8 @@
 #include "rcs/rcs.h"
 #include "stats/stats.h"
 
-/* "1234 (name)", the beginning of /proc/self/stat; without what JSON would take for its own. */
+/* "1234 (name)", the beginning of /proc/self/stat.  Characters that JSON would not take as they are become question
+ * marks. */
 static const char *process_name(char *text, size_t size)
 {
     char *end = text;
@@ -26,7 +27,7 @@ static const char *process_name(char *text, size_t size)
 
 void summary_write(int fd, bool json)
 {
-    static const char *const mode_name[] = {[sync_rcs] = "rcs", [sync_cpu] = "cpu", [sync_thread] = "thread"};
+    static const char *const mode_name[] = {[sync_rcs] = "rcs", [sync_cpu] = "cpu"};
     static const char *const verdict_text[] = {
         [rcs_usable] = "restartable sections in use",
         [rcs_unfenced] = "restartable sections in use, without the fence: a seccomp filter is in force",

@@ -10,8 +10,8 @@
 #ifndef SUTLER_CORE_VFORK_H
 #define SUTLER_CORE_VFORK_H
 
-/* Called by the assembly, in the parent: before, and with the system call's result after.  The second returns what vfork
- * returns, errno set. */
+/* Called by the assembly in the parent: before the system call; and after it, with its result.  The second returns what
+ * vfork returns, and sets errno. */
 void vfork_begins(void);
 int vfork_returns(long result);
 

@@ -4,8 +4,8 @@
  * blocks: redis does since version 8, linked with the system's jemalloc.  dallocx and sdallocx are free (hot_x86_64.S).
  *
  * Of `flags` the low six bits are the logarithm of the alignment, and MALLOCX_ZERO asks for zeros up to the block's
- * real size.  Arenas and thread caches are not kept (docs/decisions/0013-no-arenas.md): who names one, other than arena 0
- * or no cache, is told so once, and gets a block of the heap.  A size of 0, undefined there, is 1.
+ * real size.  Arenas and thread caches are not kept (docs/decisions/0013-no-arenas.md): a program that names one, other
+ * than arena 0 or no cache, is told so once, and gets a block of the heap.  A size of 0, undefined there, is 1.
  */
 #include <malloc.h>
 #include <string.h>

@@ -28,8 +28,8 @@
 #include "rcs/rcs.h"
 #include "sutler/sutler.h"
 
-/* Not if the library was opened late, behind libc, or if somebody else's setuid stands before ours and need not come to
- * it. */
+/* False if the library was opened late, behind libc, or if another library's setuid stands before ours and may never
+ * call it. */
 static __attribute__((constructor)) void see(void)
 {
     Dl_info own, bound;
@@ -38,12 +38,12 @@ static __attribute__((constructor)) void see(void)
                                dladdr(everybodys, &bound) != 0 && own.dli_fbase == bound.dli_fbase;
 }
 
-/* Returns whether the manager is parked now: a vfork child shares its parent's memory but not its credentials, and leaves
- * the parent's manager alone. */
+/* Parks the manager; returns whether it did.  A vfork child shares its parent's memory but not its credentials, and
+ * leaves the parent's manager alone. */
 static bool begin(void)
 {
     child_notice();
-    if (background_thread_is_caller()) /* in a handler, asked by somebody who asks all threads (libpsx) */
+    if (background_thread_is_caller()) /* in a signal handler, of a library that asks all threads (libpsx) */
         return false;
     if (rcs_is_suspended() || manager_is_anothers())
         return false;
@@ -98,7 +98,7 @@ PARKED(chroot, (const char *path), (path))
 PARKED(unshare, (int flags), (flags))
 PARKED(setns, (int fd, int type), (fd, type))
 
-/* Those operations that change what the process may do. */
+/* Whether the operation changes what the process may do. */
 static bool concerns_all_threads(int operation)
 {
     switch (operation) {

@@ -2,8 +2,8 @@
  *
  * Libraries loaded with RTLD_DEEPBIND (PHP loads its extensions so) look a name up in the libraries they need before
  * the program's: they would find libc's free, and give it blocks of ours, and libc's setuid, which knows nothing of the
- * manager.  So before the first such dlopen libc's symbol table is made to say, under the names this library defines,
- * what everybody else finds under them.  All other names are bound as the flag says.
+ * manager.  So before the first such dlopen we patch libc's symbol table: under the names this library defines it leads
+ * to the definitions that the rest of the program has.  All other names are bound as the flag says.
  * (docs/decisions/0011-deep-binding.md)
  *
  * A name is left alone where another library stands between us and libc with a definition of its own: it may look for
@@ -82,7 +82,7 @@ static void write_value(ElfW(Sym) * symbol, ElfW(Addr) value)
     lock_release(&writing);
 }
 
-/* In all versions of it that are, in fact, the next definition after ours. */
+/* Redirects `name` in libc: all versions of it that are the next definition after ours. */
 static void redirect(const struct symbols *libc, const char *name)
 {
     ElfW(Addr) next = (ElfW(Addr))dlsym(RTLD_NEXT, name), everybodys = (ElfW(Addr))dlsym(RTLD_DEFAULT, name);
@@ -100,7 +100,7 @@ static void redirect(const struct symbols *libc, const char *name)
 
 static void *(*next_dlopen)(const char *, int);
 
-/* At the start: once libc's name is redirected it cannot be found. */
+/* At the start, for once libc's name is redirected its dlopen cannot be found. */
 static __attribute__((constructor)) void find_next_dlopen(void)
 {
     next_dlopen = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
@@ -111,7 +111,7 @@ static void in_child(void)
     lock_reset(&writing);
 }
 
-/* Two threads may do it at once: to the same end. */
+/* Two threads may do this at once, with the same result. */
 static void redirect_ours(void)
 {
     struct link_map *libc, *own;
@@ -141,8 +141,9 @@ static COLD void prepare_deep_binding(void)
     atomic_store(&is_done, true);
 }
 
-/* libc looks for the file on behalf of who called it, by the return address: its own dlopen must be jumped to.  This
- * file is compiled so that the last line is a jump; tests/api/deep_binding.c would see it. */
+/* libc's dlopen looks for the file on behalf of its caller, which it knows by the return address.  So it must be jumped
+ * to, not called.  This file is compiled so that the last line is a jump; tests/api/deep_binding.c would see it if it
+ * were not. */
 EXPORT void *dlopen(const char *file, int mode);
 EXPORT void *dlopen(const char *file, int mode)
 {

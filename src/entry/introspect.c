@@ -7,7 +7,7 @@
  * docs/tuning.md.
  *
  * Free memory is counted as such if it was in use before: not address space that was only ever opened.  It is in free
- * blocks, free spans and kept mappings; the last are no longer "mmapped" to who asks.
+ * blocks, free spans and kept mappings; the last no longer count as "mmapped".
  */
 #include <errno.h>
 #include <limits.h>
@@ -157,7 +157,7 @@ EXPORT int malloc_info(int options, FILE *file)
     if (options != 0)
         return EINVAL;
     struct summary s = summarise();
-    /* What is asked for from outside by these names; "fast" blocks are glibc's own. */
+    /* Tools ask for these names; "fast" blocks are glibc's own. */
     fprintf(file,
             "<malloc version=\"1\">\n"
             "<heap nr=\"0\">\n"

@@ -31,187 +31,97 @@ void malloc_stats_print(void (*write)(void *, const char *), void *opaque, const
 /* ---- figures ---- */
 
 static struct lock figures_lock = LOCK_FREE(rank_figures);
-static uint64_t epoch;
-static struct sutler_stats stats;
-static struct snapshot_class class_stats[CLASS_COUNT];
-static size_t resident;
-static _Atomic unsigned arenas = 1, caches;
+static struct figures {
+    size_t epoch, page_bytes, bin_count, has_manager, nothing, one, arenas, caches;
+    size_t allocated_bytes, active_bytes, resident_bytes, mapped_bytes, retained_bytes, metadata_bytes;
+    size_t bin_bytes[CLASS_COUNT];
+    /* From here on an arena's.  All blocks are arena 0's; the others have none. */
+    size_t active_pages, dirty_pages, small_bytes, large_bytes;
+    size_t bin_live[CLASS_COUNT], bin_carved[CLASS_COUNT];
+} figures = {.one = 1, .arenas = 1, .bin_count = CLASS_COUNT};
 
-static size_t allocated_bytes(const unsigned *n)
+static void take_figures(const struct sutler_stats *stats, size_t resident)
 {
-    (void)n;
-    return stats.live_bytes;
+    struct figures *f = &figures;
+    f->page_bytes = os_page_bytes;
+    f->has_manager = option_get(option_manager) != manager_off;
+    f->allocated_bytes = stats->live_bytes;
+    f->active_bytes = stats->live_bytes + stats->free_bytes;
+    f->resident_bytes =
+        max_size(f->active_bytes, min_size(resident, f->active_bytes + stats->dirty_bytes + stats->reserve_bytes));
+    f->mapped_bytes = stats->mapped_bytes;
+    f->retained_bytes = stats->mapped_bytes - min_size(stats->mapped_bytes, f->resident_bytes);
+    f->metadata_bytes = stats->mapped_bytes >> (SLICE_SHIFT - DESCRIPTOR_SHIFT);
+    f->active_pages = f->active_bytes / os_page_bytes;
+    f->dirty_pages = stats->dirty_bytes / os_page_bytes;
+    f->small_bytes = stats->live_bytes - min_size(stats->live_bytes, stats->large_bytes);
+    f->large_bytes = stats->large_bytes;
 }
 
-static size_t active_bytes(const unsigned *n)
+static void take_bins(void)
 {
-    (void)n;
-    return stats.live_bytes + stats.free_bytes;
+    struct snapshot_class class[CLASS_COUNT];
+    snapshot_classes(class);
+    for (unsigned c = 0; c < CLASS_COUNT; c++) {
+        figures.bin_bytes[c] = size_class[c].bytes;
+        figures.bin_live[c] = class[c].live;
+        figures.bin_carved[c] = class[c].live + class[c].free;
+    }
 }
 
-static size_t resident_bytes(const unsigned *n)
+static void refresh(void)
 {
-    return max_size(active_bytes(n), min_size(resident, active_bytes(n) + stats.dirty_bytes + stats.reserve_bytes));
-}
-
-static size_t mapped_bytes(const unsigned *n)
-{
-    (void)n;
-    return stats.mapped_bytes;
-}
-
-static size_t retained_bytes(const unsigned *n)
-{
-    size_t kept = resident_bytes(n);
-    return stats.mapped_bytes - min_size(stats.mapped_bytes, kept);
-}
-
-static size_t metadata_bytes(const unsigned *n)
-{
-    (void)n;
-    return stats.mapped_bytes >> (SLICE_SHIFT - DESCRIPTOR_SHIFT);
-}
-
-static size_t none(const unsigned *n)
-{
-    (void)n;
-    return 0;
-}
-
-/* All blocks are arena 0's. */
-static bool is_ours(const unsigned *n)
-{
-    return n[0] == 0 || n[0] == ALL_ARENAS;
-}
-
-static size_t active_pages(const unsigned *n)
-{
-    return is_ours(n) ? active_bytes(n) / os_page_bytes : 0;
-}
-
-static size_t dirty_pages(const unsigned *n)
-{
-    return is_ours(n) ? stats.dirty_bytes / os_page_bytes : 0;
-}
-
-static size_t small_bytes(const unsigned *n)
-{
-    return is_ours(n) ? stats.live_bytes - min_size(stats.live_bytes, stats.large_bytes) : 0;
-}
-
-static size_t large_bytes(const unsigned *n)
-{
-    return is_ours(n) ? stats.large_bytes : 0;
-}
-
-static size_t bin_live(const unsigned *n)
-{
-    return is_ours(n) ? class_stats[n[1]].live : 0;
-}
-
-static size_t bin_carved(const unsigned *n)
-{
-    return is_ours(n) ? class_stats[n[1]].live + class_stats[n[1]].free : 0;
-}
-
-static size_t bin_bytes(const unsigned *n)
-{
-    return size_class[n[0]].bytes;
-}
-
-static size_t one(const unsigned *n)
-{
-    (void)n;
-    return 1;
-}
-
-static size_t bin_count(const unsigned *n)
-{
-    (void)n;
-    return CLASS_COUNT;
-}
-
-static size_t arena_count(const unsigned *n)
-{
-    (void)n;
-    return arenas;
-}
-
-static size_t page_bytes(const unsigned *n)
-{
-    (void)n;
-    return os_page_bytes;
-}
-
-static size_t has_manager(const unsigned *n)
-{
-    (void)n;
-    return option_get(option_manager) != manager_off;
-}
-
-static size_t this_epoch(const unsigned *n)
-{
-    (void)n;
-    return epoch;
-}
-
-/* ---- what can be done ---- */
-
-static size_t new_arena(const unsigned *n)
-{
-    (void)n;
-    return arenas++;
-}
-
-static size_t new_cache(const unsigned *n)
-{
-    (void)n;
-    return caches++;
-}
-
-static size_t purge(const unsigned *n)
-{
-    (void)n;
-    sutler_purge();
-    return 0;
+    struct sutler_stats stats;
+    snapshot_take(&stats);
+    size_t resident = os_resident_bytes();
+    lock_take(&figures_lock);
+    take_figures(&stats, resident);
+    take_bins();
+    figures.epoch++;
+    lock_release(&figures_lock);
 }
 
 /* ---- names ---- */
 
-enum changes { fixed, takes_any, acts }; /* whether something may be written: no; yes, ignored; nothing is read either */
+/* What comes of a call: nothing may be written; what is written is ignored; asking counts it up; memory is purged, and
+ * nothing is read either. */
+enum effect { fixed, takes_any, counts, purges };
+
+#define FIGURE(field) offsetof(struct figures, field)
 
 static const struct row {
     const char *name; /* # is a number */
     size_t bytes;     /* of the value */
-    size_t (*value)(const unsigned *numbers);
-    enum changes changes;
+    size_t figure;
+    enum effect effect;
+    unsigned bin; /* which of the numbers, from 1 on, is a bin's; 0: none */
 } row[] = {
-    {"epoch", 8, this_epoch, takes_any},
-    {"stats.allocated", 8, allocated_bytes, fixed},
-    {"stats.active", 8, active_bytes, fixed},
-    {"stats.resident", 8, resident_bytes, fixed},
-    {"stats.mapped", 8, mapped_bytes, fixed},
-    {"stats.retained", 8, retained_bytes, fixed},
-    {"stats.metadata", 8, metadata_bytes, fixed},
-    {"stats.arenas.#.pactive", 8, active_pages, fixed},
-    {"stats.arenas.#.pdirty", 8, dirty_pages, fixed},
-    {"stats.arenas.#.pmuzzy", 8, none, fixed},
-    {"stats.arenas.#.small.allocated", 8, small_bytes, fixed},
-    {"stats.arenas.#.large.allocated", 8, large_bytes, fixed},
-    {"stats.arenas.#.bins.#.curregs", 8, bin_live, fixed},
-    {"stats.arenas.#.bins.#.curslabs", 8, bin_carved, fixed},
-    {"arenas.narenas", 4, arena_count, fixed},
-    {"arenas.page", 8, page_bytes, fixed},
-    {"arenas.nbins", 4, bin_count, fixed},
-    {"arenas.bin.#.size", 8, bin_bytes, fixed},
-    {"arenas.bin.#.nregs", 4, one, fixed},
-    {"arenas.create", 4, new_arena, fixed},
-    {"tcache.create", 4, new_cache, fixed},
-    {"tcache.flush", 4, none, takes_any},
-    {"tcache.destroy", 4, none, takes_any},
-    {"arena.#.purge", 0, purge, acts},
-    {"arena.#.decay", 0, purge, acts},
-    {"background_thread", 1, has_manager, takes_any},
+    {"epoch", 8, FIGURE(epoch), takes_any, 0},
+    {"stats.allocated", 8, FIGURE(allocated_bytes), fixed, 0},
+    {"stats.active", 8, FIGURE(active_bytes), fixed, 0},
+    {"stats.resident", 8, FIGURE(resident_bytes), fixed, 0},
+    {"stats.mapped", 8, FIGURE(mapped_bytes), fixed, 0},
+    {"stats.retained", 8, FIGURE(retained_bytes), fixed, 0},
+    {"stats.metadata", 8, FIGURE(metadata_bytes), fixed, 0},
+    {"stats.arenas.#.pactive", 8, FIGURE(active_pages), fixed, 0},
+    {"stats.arenas.#.pdirty", 8, FIGURE(dirty_pages), fixed, 0},
+    {"stats.arenas.#.pmuzzy", 8, FIGURE(nothing), fixed, 0},
+    {"stats.arenas.#.small.allocated", 8, FIGURE(small_bytes), fixed, 0},
+    {"stats.arenas.#.large.allocated", 8, FIGURE(large_bytes), fixed, 0},
+    {"stats.arenas.#.bins.#.curregs", 8, FIGURE(bin_live), fixed, 2},
+    {"stats.arenas.#.bins.#.curslabs", 8, FIGURE(bin_carved), fixed, 2},
+    {"arenas.narenas", 4, FIGURE(arenas), fixed, 0},
+    {"arenas.page", 8, FIGURE(page_bytes), fixed, 0},
+    {"arenas.nbins", 4, FIGURE(bin_count), fixed, 0},
+    {"arenas.bin.#.size", 8, FIGURE(bin_bytes), fixed, 1},
+    {"arenas.bin.#.nregs", 4, FIGURE(one), fixed, 0},
+    {"arenas.create", 4, FIGURE(arenas), counts, 0},
+    {"tcache.create", 4, FIGURE(caches), counts, 0},
+    {"tcache.flush", 4, FIGURE(nothing), takes_any, 0},
+    {"tcache.destroy", 4, FIGURE(nothing), takes_any, 0},
+    {"arena.#.purge", 0, FIGURE(nothing), purges, 0},
+    {"arena.#.decay", 0, FIGURE(nothing), purges, 0},
+    {"background_thread", 1, FIGURE(has_manager), takes_any, 0},
 };
 
 /* Whether the name is of this form; its numbers. */
@@ -233,31 +143,19 @@ static bool matches(const char *form, const char *name, unsigned *numbers)
     return *name == '\0';
 }
 
-static bool names_no_bin(const struct row *r, const unsigned *n)
-{
-    unsigned bin = r->value == bin_live || r->value == bin_carved ? n[1] : r->value == bin_bytes ? n[0] : 0;
-    return bin >= CLASS_COUNT;
-}
-
 static const struct row *find(const char *name, unsigned *n)
 {
     for (const struct row *r = row; r < row + ARRAY_LEN(row); r++)
         if (matches(r->name, name, n))
-            return names_no_bin(r, n) ? NULL : r;
+            return r->bin != 0 && n[r->bin - 1] >= CLASS_COUNT ? NULL : r;
     return NULL;
 }
 
-static void refresh(void)
+static size_t *figure_of(const struct row *r, const unsigned *n)
 {
-    struct sutler_stats now;
-    snapshot_take(&now);
-    size_t pages = os_resident_bytes();
-    lock_take(&figures_lock);
-    stats = now;
-    resident = pages;
-    snapshot_classes(class_stats);
-    epoch++;
-    lock_release(&figures_lock);
+    if (r->figure >= FIGURE(active_pages) && n[0] != 0 && n[0] != ALL_ARENAS)
+        return &figures.nothing;
+    return (size_t *)((char *)&figures + r->figure) + (r->bin != 0 ? n[r->bin - 1] : 0);
 }
 
 static int answer(const struct row *r, const unsigned *n, void *old, size_t *length)
@@ -266,8 +164,9 @@ static int answer(const struct row *r, const unsigned *n, void *old, size_t *len
         return 0;
     if (*length != r->bytes)
         return EINVAL;
-    uint64_t value = r->value(n);
-    memcpy(old, &value, r->bytes); /* little end first */
+    size_t *figure = figure_of(r, n);
+    memcpy(old, figure, r->bytes); /* little end first */
+    *figure += r->effect == counts;
     return 0;
 }
 
@@ -277,15 +176,15 @@ EXPORT int mallctl(const char *name, void *old, size_t *old_length, void *new, s
     const struct row *r = find(name, numbers);
     if (r == NULL || !core_ready())
         return ENOENT;
-    if (new != NULL && r->changes != takes_any)
+    if (new != NULL && r->effect != takes_any)
         return EPERM;
     if (new != NULL && new_length != r->bytes)
         return EINVAL;
-    if (r->changes == acts) {
-        r->value(numbers);
+    if (r->effect == purges) {
+        sutler_purge();
         return 0;
     }
-    if (epoch == 0 || (new != NULL && r->value == this_epoch))
+    if (figures.epoch == 0 || (new != NULL && r->figure == FIGURE(epoch)))
         refresh();
     lock_take(&figures_lock);
     int error = answer(r, numbers, old, old_length);

@@ -6,7 +6,7 @@
 #include "heap/demand.h"
 #include "os/os.h"
 
-/* Nothing, unless a manager says so. */
+/* Nothing may be kept until a manager says so. */
 static _Atomic size_t ample_bytes;
 static _Atomic uint64_t ample_until_ns;
 
@@ -16,7 +16,7 @@ void ample_allow(size_t bytes, uint64_t until_ns)
     atomic_store(&ample_bytes, bytes);
 }
 
-/* Its thread lives, so what it said is of this process. */
+/* If the manager lives, what it allowed it allowed to this process. */
 bool ample_for(size_t bytes)
 {
     return atomic_load(&unmap_is_async) && bytes <= atomic_load(&ample_bytes) &&

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * How much freed memory may be kept as it is.  It counts against limits, and the system kills without asking for it
- * back.  So more than a small bound is kept only where the manager has seen lately that no control group and no address
- * space limit is set, and that four times as much is left in the machine.  The manager's clock purges what is kept.
+ * How much freed memory may be kept as it is.  Kept memory counts against limits, and the system kills a process that
+ * exceeds one without asking for memory back.  So more than a small bound is kept only where the manager has seen
+ * lately that no control group and no address space limit is set, and that four times as much is left in the machine.
+ * What is kept is purged on the manager's clock.
  */
 #ifndef SUTLER_HEAP_AMPLE_H
 #define SUTLER_HEAP_AMPLE_H
 
 #include "base/compiler.h"
 
-/* By the manager: until then no limit is near, and so many bytes of free spans and freed mappings may be kept. */
+/* By the manager: until `until_ns` so many bytes of free spans and freed mappings may be kept, for no limit is near. */
 void ample_allow(size_t bytes, uint64_t until_ns);
 
 /* True if so many bytes in all may be kept. */

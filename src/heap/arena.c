@@ -91,7 +91,7 @@ unsigned bin_next(const struct arena *a, unsigned bin)
     return BIN_COUNT;
 }
 
-/* In the first bin lengths differ: a few are looked at. */
+/* The spans of the first bin differ in length, and may be too short: a few are looked at. */
 uint32_t arena_find(const struct arena *a, size_t slices)
 {
     ASSERT(lock_is_mine(&span_lock));

@@ -43,7 +43,7 @@ uint32_t arena_insert_merged(uint32_t first, size_t slices);
 /* A free span of at least `slices`, or SLICE_NONE. */
 uint32_t arena_find(const struct arena *a, size_t slices);
 
-/* First slice of the free span `slice` is the start or the end of, if that is of the same arena as `other`; or
+/* The first slice of the free span that begins or ends with `slice`, if it is of the same arena as `other`; or
  * SLICE_NONE. */
 uint32_t arena_free_neighbour(uint32_t slice, uint32_t other);
 
@@ -60,12 +60,12 @@ extern struct span_counts span_count;
 /* These slices are no longer free. */
 void span_count_taken(uint32_t first, size_t slices);
 
-/* What the system got back with the pages of some slices: used ones, and those prefaulted that nobody took. */
+/* What the system gets back with the pages of some slices: used ones, and those that were prefaulted and not taken. */
 struct span_returned {
     size_t dirty_bytes, prefaulted_bytes;
 };
-/* The first, called by whoever has the slices, marks them as without pages; the second, with span_lock held, counts
- * them. */
+/* span_forget_pages marks the slices as without pages, and is called by whoever has them; span_count_returned counts
+ * what it returned, with span_lock held. */
 struct span_returned span_forget_pages(uint32_t first, size_t slices);
 void span_count_returned(struct span_returned r);
 

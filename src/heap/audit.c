@@ -34,7 +34,7 @@ static const char *check_carved(const struct superblock *s)
     return s->whole_bytes == superblock_count_whole(s) ? NULL : "a superblock's first blocks are miscounted";
 }
 
-/* Of a sound list: NULL if all are blocks that exist and not in `seen`, where they are from now on. */
+/* Marks the blocks of a sound list in `seen`.  Returns NULL if all of them exist and none was marked before. */
 static const char *mark_blocks(const struct superblock *s, uint64_t list, uint64_t *seen)
 {
     for (uint64_t at = list; at != 0; at = next_get(freelist_top(at))) {

@@ -16,10 +16,10 @@
 enum heap_demand { demand_none, demand_raised, demand_delivered };
 extern _Atomic uint32_t heap_demand;
 
-/* Somebody waits for the manager to leave: what it does on its clock ends at the next batch. */
+/* Somebody waits for the manager to leave: a purge on its clock ends at the next batch. */
 extern _Atomic bool manager_stop_requested;
 
-/* There is a manager, which calls mapping_unmap_deferred (large.h) when there is demand. */
+/* There is a manager, which unmaps deferred mappings (mapping_unmap_deferred in large.h) when there is demand. */
 extern _Atomic bool unmap_is_async;
 
 /* There is no manager, nor will there be soon: the program prefaults for itself.  False while that is not known. */

@@ -20,7 +20,7 @@ struct heap *heap_list[HEAPS_MAX];
 _Atomic unsigned heap_total;
 struct lock binding_lock = LOCK_FREE(rank_binding);
 
-/* Sections that abort this often in a row are being aborted by something, not by chance: a section takes a few
+/* If sections abort this often in a row, something aborts them, and it is not chance: a section takes a few
  * nanoseconds, and a thread is interrupted a few thousand times a second at most. */
 #define ABORTS_MAX 8
 
@@ -28,7 +28,7 @@ enum rcs_result heap_commit(struct heap *h, const struct superblock *s, const ui
                             uint64_t *target, uint64_t value)
 {
     ASSERT(lock_is_mine(&h->lock) || superblock_is_detached(s));
-    if (!heap_is_live(h, s)) {
+    if (sync_mode != sync_rcs || heap_is_global(h) || superblock_is_detached(s)) { /* no section touches it */
         if (__atomic_load_n(probe, __ATOMIC_RELAXED) != expected)
             return rcs_changed;
         __atomic_store_n(target, value, __ATOMIC_RELEASE);
@@ -64,7 +64,7 @@ static struct heap *heap_create(void)
 
 static NOINLINE struct heap *heap_bind_slow(unsigned slot)
 {
-    CHECK(slot < slot_count); /* who owns no heap must not come by one */
+    CHECK(slot < slot_count); /* a thread that owns no heap must not come by one */
     lock_take(&binding_lock);
     struct heap *h = heap_of_cid[slot];
     if (h == &empty_heap) {
@@ -166,11 +166,10 @@ static bool has_room(const struct superblock *s)
     return superblock_freelist(s) != 0 || superblock_is_carvable(s) || freelist_count(atomic_load(&s->x_remote)) != 0;
 }
 
-/* Superblocks less than an eighth free are listed as they come, and each is worth a few blocks: a few of them are
- * looked at, more where memory is short, for there are many. */
+/* Superblocks less than an eighth free are listed as they come, and each is worth a few blocks.  So a few of them are
+ * looked at; more where memory is short, for then there are many. */
 #define LOOK 8
 #define LOOK_FURTHER 64
-
 
 struct superblock *heap_find_fullest(const struct heap *h, unsigned c)
 {

@@ -78,12 +78,6 @@ extern struct lock binding_lock;
 /* The heap of the slot the caller runs on, created if need be; NULL without memory.  No lock needed. */
 struct heap *heap_here(void);
 
-/* True if sections of heap `h` may be running: then changes go through sections, else by plain stores. */
-static inline bool heap_is_live(const struct heap *h, const struct superblock *s)
-{
-    return sync_mode == sync_rcs && !heap_is_global(h) && !superblock_is_detached(s);
-}
-
 /* *probe == expected, then *target = value, against whatever else may change superblock `s` of heap `h`. */
 enum rcs_result heap_commit(struct heap *h, const struct superblock *s, const uint64_t *probe, uint64_t expected,
                             uint64_t *target, uint64_t value);
@@ -94,16 +88,16 @@ void heap_list_remove(struct heap *h, struct superblock *s);
 /* The first superblock of class `c` whose group is neither full nor empty, fullest first; else an empty one; else
  * one of the nearly full that has room; NULL if there is none. */
 struct superblock *heap_find_fullest(const struct heap *h, unsigned c);
-/* Where memory is short: one of the nearly full that has room, or holes, which are room from now on.  However many there
- * are, so many are looked at, each time the next ones; NULL if none of these will do. */
+/* Where memory is short: one of the nearly full that has room, or holes, which count as room from now on.  A bounded
+ * number is looked at, each time the next ones; NULL if none of these will do. */
 struct superblock *heap_find_further(struct heap *h, unsigned c);
-/* Before memory is refused: any with room or holes, the active one if need be, of however many. */
+/* Before memory is refused: any with room or holes, however many have to be looked at, even the active one. */
 struct superblock *heap_find_any(const struct heap *h, unsigned c);
 
 /* Unlinks a superblock of `h`, active or listed, and takes its owner away; after an rcs_fence() it is detached. */
 void heap_take_offline(struct heap *h, struct superblock *s);
 /* The same for a superblock of the heap the caller runs on, by sections: it is detached at once, without a fence.  If
- * it is not done the superblock is still h's. */
+ * the result is not rcs_done the superblock is still h's. */
 enum rcs_result heap_give_up(struct heap *h, struct superblock *s);
 /* The fence was refused: a superblock taken offline from `h`, not yet touched, goes back.  No lock needed. */
 void heap_undo_offline(struct heap *h, struct superblock *s);
@@ -111,7 +105,7 @@ void heap_undo_offline(struct heap *h, struct superblock *s);
 /* ---- the pending stack ---- */
 /* Has `h` relist `s` later.  No lock needed; async-signal-safe. */
 void heap_push_pending(struct heap *h, struct superblock *s);
-/* Relists what is pending: so much at a time that the lock is not held for long. */
+/* Relists what is pending, no more at a time than lets the lock go soon. */
 #define FLUSH_MAX 64
 void heap_flush_pending(struct heap *h);
 /* The next superblock that was pending, on no stack any more; NULL if there is none. */
@@ -126,7 +120,7 @@ static inline bool heap_has_pending(const struct heap *h)
 /* `s` is detached or owned by `h`, and not active.  Collects its remote frees, lists it by its group, arms the
  * notifications that will move it on, and passes it on if it is surplus.  A detached `s` becomes h's. */
 void heap_relist(struct heap *h, struct superblock *s);
-/* The same for a superblock that may have gone elsewhere meanwhile: from the pending stack, or a notify handler. */
+/* The same for a superblock from the pending stack or a notification, which may belong elsewhere by now. */
 void heap_relist_pending(struct heap *h, struct superblock *s);
 /* Moves the blocks of x_remote to the local list. */
 enum rcs_result heap_collect(struct heap *h, struct superblock *s);
@@ -137,8 +131,8 @@ enum refill { refill_ready, refill_moved, refill_aborted, refill_exhausted };
  * refill_aborted: something aborts every section, and starting over would not help.  refill_exhausted: there is no
  * memory. */
 enum refill heap_refill(struct heap *h, unsigned c);
-/* A block of the active superblock that nobody has had, all zero, most of its pages not there yet; NULL if none such is at
- * hand.  For blocks that take longer to clear than to be looked for. */
+/* A block of the active superblock that nobody has had: all zero, most of its pages not there yet.  NULL if the next
+ * one would not be.  For blocks that take longer to clear than to be looked for. */
 void *heap_take_fresh(struct heap *h, unsigned c);
 /* Takes one block without any section, however often sections abort: for debuggers that step through them.  It comes
  * from the same superblock every time, so a program stepped from end to end does not grow by one a malloc. */
@@ -156,8 +150,8 @@ enum look { look_near, look_further, look_everywhere };
 struct superblock *global_take(unsigned c, enum look look);
 
 /* ---- other cids' heaps (takeover.c) ---- */
-/* These look at a few of the others, the next ones each time: what is free in a heap nobody runs on is found in time, and
- * no refill pays for how many heaps there are. */
+/* Each call looks at a few of the other heaps, the next ones each time: so what is free in a heap that nobody runs on
+ * is found in time, and no refill pays for how many heaps there are. */
 /* Detaches a superblock of another heap, one at rest: it has class `c` and room.  NULL if there is none. */
 struct superblock *heap_take_from_resting(struct heap *h, unsigned c);
 /* Before new memory is used: takes what is pending on heaps at rest, remote frees that wait for a slow path which may
@@ -169,17 +163,17 @@ struct superblock *heap_take_from_any(unsigned c);
 /* The caller's slow path finds itself on heap `h`: if it has left another heap that nobody else uses, that one is
  * brought along.  Returns the caller's heap.  No lock held. */
 struct heap *heap_rebind_after_migration(struct heap *h);
-/* The caller, on heap `h`, freed `blocks` of `other`.  True on every 64th remote free and after a migration: then
- * heap_reclaim_if_inactive is to be called: it exchanges the heaps or merges the other one into `h` if nobody runs on
- * that.  No lock held. */
+/* The caller, on heap `h`, freed `blocks` of `other`.  True on every 64th remote free and after a migration: then the
+ * caller calls heap_reclaim_if_inactive, which exchanges the two heaps, or merges `other` into `h`, if nobody runs on
+ * `other`.  No lock held. */
 bool heap_wants_reclaim(struct heap *h, const struct heap *other, unsigned blocks);
 void heap_reclaim_if_inactive(struct heap *h, struct heap *other);
-/* In a pass of the clock: `is_idle` of each heap says from here on whether it had no slow path since the last such pass,
- * while another had. */
+/* In a pass of the clock: sets `is_idle` of each heap that had no slow path since the last such pass, unless no heap
+ * had one. */
 void heap_note_idle(void);
 extern _Atomic uint64_t takeover_count;
 #ifdef SUTLER_TEST_CIDS
-/* The caller's next slow path is its first. */
+/* The caller's next slow path counts as its first. */
 void heap_forget_last(void);
 #endif
 
@@ -188,8 +182,6 @@ void heap_forget_last(void);
 void heap_recover(void);
 /* True if any lock of this layer is held. */
 bool heap_is_locked(void);
-/* In a child in which nothing is half-done: forgets what only threads of its parent had. */
-void heap_forget_parent(void);
 
 /* ---- damage (damage.c) ---- */
 /* "sutler: FUNCTION(): corrupted free list in superblock 0x... (reason)"; then aborts unless SUTLER_ON_ERROR=report. */

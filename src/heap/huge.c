@@ -34,7 +34,8 @@ void huge_split(void *address)
         mark_of(address)->huge |= HUGE_SPLIT;
 }
 
-/* Pages asked for lie in mappings of their own, one for each run of them; of mappings a process may have 65,530. */
+/* Huge pages that were asked for lie in mappings of their own, one for each run of them; a process may have 65,530
+ * mappings. */
 #define RUNS_MAX 16384
 static _Atomic int runs;
 
@@ -64,7 +65,7 @@ bool huge_ask(uint32_t first)
     return true;
 }
 
-/* Whoever touches them next, and has not asked, is not to wait for a huge page. */
+/* A thread that touches these pages next, and has not asked for a huge one, is not to wait until one is cleared. */
 static void unask(uintptr_t first, uintptr_t end)
 {
     int more = asked_beside(first, end) - 1;
@@ -95,7 +96,7 @@ void huge_note_whole(uintptr_t first, uintptr_t end)
         unask_all(first, end);
 }
 
-/* What may be expected to lie on wholly free pages. */
+/* How many bytes probably lie on wholly free pages. */
 static size_t purgeable_bytes(const struct superblock *s)
 {
     size_t free_blocks = superblock_free_blocks(s);

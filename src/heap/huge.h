@@ -23,8 +23,8 @@ bool huge_is_worth_splitting(uint32_t first, size_t slices);
 /* True if this slice lies in a huge page of the dense arena that was split. */
 bool huge_was_split(uint32_t slice);
 
-/* Finds the huge pages of which the range covers only a part: an address in each.  Returns how many.  Not only in a
- * pass. */
+/* Finds the huge pages of which the range covers only a part, and stores an address in each; returns how many.  Not
+ * only in a pass. */
 unsigned huge_parts(void *address, size_t bytes, void *part[2]);
 
 /* Splits the huge page at this address, of which a part is about to be purged. */

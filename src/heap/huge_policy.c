@@ -11,8 +11,8 @@
 
 static _Atomic bool fills;
 
-/* The last fresh block, NULL once it was freed.  Two threads may leave one's address and the other's length: a look at
- * the wrong pages. */
+/* The last fresh block, NULL once it was freed.  If two threads note one at once, the address of one block may stand
+ * beside the length of the other: then the wrong pages are looked at. */
 static _Atomic(const char *) last;
 static _Atomic size_t last_bytes;
 

@@ -6,14 +6,15 @@
 #include "base/bits.h"
 #include "heap/region.h"
 
-/* Of small pages the lowest price counts, for whatever else happens makes them seem dearer: it rises slowly. */
+/* Of small pages the lowest price counts, since whatever happens meanwhile makes them seem dearer; it rises slowly. */
 #define SAMPLES_MIN 4u
 #define RISE_PART 8u
 /* A huge page may cost so many times what small ones cost: it is good for more than its first touch. */
 #define FAIR_TIMES 2u
-/* Of huge pages the mean counts, of about so many. */
+/* Of huge pages the mean counts, of about the last so many. */
 #define MEAN_OF 4
-/* After a dear one the next is tried when so many times its time has passed; after one that was refused, then. */
+/* After a dear huge page the next is tried when so many times the time it took has passed; after one that was refused,
+ * when this time has. */
 #define TRY_TIMES 16u
 #define REFUSED_NS 100000000ull
 

@@ -14,7 +14,8 @@
 
 #include "base/compiler.h"
 
-/* Small pages of so many bytes were prefaulted; a huge page was; the system gave small ones instead. */
+/* What was seen: small pages of so many bytes were prefaulted; a huge page was; the system gave small ones in place of
+ * a huge one. */
 void huge_price_note_small(uint64_t used_us, size_t bytes);
 void huge_price_note_huge(uint64_t used_us, uint64_t now_ns);
 void huge_price_note_refused(uint64_t now_ns);

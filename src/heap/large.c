@@ -5,17 +5,18 @@
 #include "heap/huge_policy.h"
 #include "heap/mapping.h"
 #include "heap/mapping_cache.h"
+#include "heap/mapping_table.h"
 #include "heap/span.h"
 #include "heap/span_cache.h"
 #include "os/os.h"
 
-/* Else the block is a mapping, which the system may put anywhere, even into a gap of the region. */
+/* True for a span.  Else the block is a mapping, which the system may put anywhere, even into a gap of the region. */
 static bool is_span(const void *p)
 {
     return region_contains(p) && slice_at(slice_of(p))->kind == slice_large;
 }
 
-/* To the end of the last huge page: the block that comes to lie there has it cleared already. */
+/* Up to the end of the last huge page, so that a block which comes to lie there finds it cleared. */
 static void ask_for_huge_pages(uint32_t first, size_t slices)
 {
     char *start = slice_address(first),
@@ -125,7 +126,7 @@ bool large_may_lie_free(size_t size)
 
 size_t large_span_bytes(const void *p)
 {
-    return slice_run_bytes(slice_at(slice_of(p)));
+    return (size_t)slice_at(slice_of(p))->slices << SLICE_SHIFT;
 }
 
 /* False if another thread frees it, too. */
@@ -210,9 +211,16 @@ static void count_spans(struct large_counts *counts)
 
 struct large_counts large_counts(void)
 {
-    struct large_counts counts = {0};
+    struct large_counts counts = {.mapping_blocks = mapping_table_count(), .mapping_bytes = mapping_table_bytes()};
     if (hot.descriptors != NULL)
         count_spans(&counts);
-    mapping_count(&counts);
+    counts.blocks += counts.mapping_blocks;
+    counts.bytes += counts.mapping_bytes;
+    counts.cached_bytes = mapping_cache_bytes();
     return counts;
+}
+
+size_t heap_in_use_bytes(void)
+{
+    return span_in_use_bytes() + mapping_table_bytes();
 }

@@ -2,8 +2,9 @@
  *
  * Blocks above the largest size class.  Up to MAPPING_BYTES_MIN they are spans of the region; from there on they are
  * mappings of their own, which realloc grows by moving page tables instead of bytes.  But a program that takes and
- * frees such blocks gets their pages again if they are spans, and pays for every page if they are mapped each time.  So
- * up to SPAN_BYTES_MAX they are spans, too, where freed memory may be kept (ample.h), until they grow.
+ * frees such blocks over and over pays for every page each time if they are mappings; if they are spans it gets the
+ * same pages again.  So where freed memory may be kept (ample.h) blocks of up to SPAN_BYTES_MAX are spans, too, until
+ * they grow.
  *
  * A few freed mappings are kept for reuse, at most MAPPING_CACHE_BYTES of them; more, up to MAPPING_DEFERRED_BYTES,
  * wait for a manager to unmap them, if there is one.  All functions may be called from any thread, with no lock held.
@@ -27,13 +28,13 @@ void *large_squeeze(size_t size, size_t alignment, bool *zero);
 /* A mapping of at least MAPPING_BYTES_MIN, for a block that grew to its size and may grow again. */
 void *large_take_grown(size_t size);
 
-/* The short ways take no lock: a signal handler may use them wherever it came in, a child after recovery.  The first
- * returns a kept block of that length, which may hold anything, or NULL.  The second frees `p`, the first byte of a
- * slice_large when it was looked up, by keeping it; false if it cannot. */
+/* The short ways take no lock: a signal handler may use them wherever it came in, and a child once it has recovered.
+ * large_take_kept returns a kept block of that length, which may hold anything, or NULL. large_span_keep frees `p`, the
+ * first byte of a slice_large when it was looked up, by keeping it; false if it cannot. */
 void *large_take_kept(size_t size, size_t alignment);
 bool large_span_keep(void *p);
 
-/* True if so many bytes may come to lie in a row in the region, which is not opened for what has mappings of its
+/* True if so many bytes may lie in a row in the region.  The region is not opened for what is to be a mapping of its
  * own. */
 bool large_may_lie_free(size_t size);
 
@@ -67,7 +68,7 @@ size_t mapping_unmap_deferred(void);
 /* Unmaps cached mappings, returns their bytes: all, or those cached since before the last call (*changed, unless NULL,
  * is set if there are others).  In a pass. */
 size_t mapping_purge(bool all, bool *changed);
-/* All but so many bytes of them. */
+/* The same for all but `keep` bytes of them. */
 size_t mapping_trim(size_t keep);
 
 struct large_counts {
@@ -77,10 +78,7 @@ struct large_counts {
 };
 /* Looks at every span. */
 struct large_counts large_counts(void);
-/* mapping_bytes alone. */
-size_t mapping_in_use_bytes(void);
-
-/* In a child made without fork handlers: frees the lock. */
-void mapping_recover(void);
+/* What superblocks, large blocks and mappings take. */
+size_t heap_in_use_bytes(void);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "heap/superblock.h"
 
-/* Lends what a detached superblock can; returns the units. */
+/* Lends what a detached superblock can spare; returns the units of that. */
 unit_set superblock_lend(struct superblock *s);
 
 /* Makes all slices that a detached superblock still has free spans. */

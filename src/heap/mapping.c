@@ -135,30 +135,20 @@ bool mapping_note(const void *p, size_t slack, bool is_quarantined)
 }
 #endif
 
-/* The lock is held over the move: otherwise another thread could get the old address before the table knows. */
-static void *resize_locked(void *p, size_t wanted)
+/* The lock is held during the move: otherwise another thread could get the old address before the table knows. */
+static void *resize(void *p, size_t wanted)
 {
+    lock_take(&mapping_lock);
     bool may_move = mapping_table_reserve(); /* a move leaves a tombstone behind and takes a new entry */
     struct mapping *m = mapping_table_find((uintptr_t)p);
-    if (m == NULL || m->bytes == wanted)
-        return m == NULL ? NULL : p;
-    void *moved = os_remap(p, m->bytes, wanted, may_move);
-    if (moved == NULL)
-        return NULL;
+    void *moved = m == NULL ? NULL : m->bytes == wanted ? p : os_remap(p, m->bytes, wanted, may_move);
     if (moved == p) {
         mapping_table_set_bytes(m, wanted);
-    } else {
+    } else if (moved != NULL) {
         struct mapping elsewhere = {(uintptr_t)moved, wanted, .is_fresh = m->is_fresh};
         mapping_table_remove(m);
         mapping_table_insert(elsewhere);
     }
-    return moved;
-}
-
-static void *resize(void *p, size_t wanted)
-{
-    lock_take(&mapping_lock);
-    void *moved = resize_locked(p, wanted);
     lock_release(&mapping_lock);
     return moved;
 }
@@ -188,25 +178,4 @@ void *mapping_resize(void *p, size_t size)
     if (grows_full(p, wanted)) /* whole huge pages are moved whole */
         moved = resize(p, align_up(wanted, HUGE_PAGE_BYTES));
     return moved != NULL ? moved : resize(p, wanted);
-}
-
-size_t mapping_in_use_bytes(void)
-{
-    return mapping_table_bytes();
-}
-
-void mapping_count(struct large_counts *counts)
-{
-    counts->mapping_blocks = mapping_table_count();
-    counts->mapping_bytes = mapping_table_bytes();
-    counts->blocks += counts->mapping_blocks;
-    counts->bytes += counts->mapping_bytes;
-    counts->cached_bytes = mapping_cache_bytes();
-}
-
-void mapping_recover(void)
-{
-    mapping_table_recover();
-    mapping_cache_recover();
-    lock_reset(&mapping_lock);
 }

@@ -7,12 +7,8 @@
 
 #include "base/compiler.h"
 
-struct large_counts;
-
 void *mapping_take(size_t size, size_t alignment, bool *zero);
 void *mapping_resize(void *p, size_t size);
-void mapping_count(struct large_counts *counts);
-
 
 #ifdef SUTLER_HARDENED
 struct mapping;

@@ -34,7 +34,7 @@ bool mapping_cache_prepare(uintptr_t address, size_t bytes)
     return has_room(bytes) && (ample_for(cached_bytes + bytes + span_dirty_bytes()) || os_give_up((void *)address, bytes));
 }
 
-/* It is gone from the cache before a child may have it again, and known to no one if a child is made in between. */
+/* Called when the mapping is out of the cache, so that a child made meanwhile does not know of it. */
 static bool give_to_children(struct kept *k)
 {
     return !k->dontfork || os_keep_from_children((void *)k->mapping.address, k->mapping.bytes, false);

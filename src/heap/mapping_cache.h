@@ -16,7 +16,8 @@
 
 #include "base/compiler.h"
 
-/* One that fits without wasting more than a quarter, with its size; its address is 0 if there is none. */
+/* Takes a mapping that fits without wasting more than a quarter, and says in *got how large it is; returns 0 if there
+ * is none. */
 uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got);
 /* Called before mapping_cache_give with no lock held, for it takes long.  False if the mapping cannot be kept. */
 bool mapping_cache_prepare(uintptr_t address, size_t bytes);

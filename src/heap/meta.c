@@ -6,7 +6,8 @@
 
 #define CHUNK_BYTES (64ul << 10)
 
-/* The first heaps' is there from the start, untouched: a thread may need one when the limit has been reached. */
+/* The chunk of the first heaps is part of the library's data, untouched: a thread may need a heap when the limit has
+ * been reached. */
 static char first_chunk[CHUNK_BYTES] __attribute__((aligned(4096)));
 static char *chunk = first_chunk;
 static size_t left = sizeof first_chunk;

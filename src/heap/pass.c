@@ -5,7 +5,7 @@ struct lock pass_lock = LOCK_FREE(rank_pass);
 
 static _Atomic uint32_t pauses; /* forks under way; the manager sleeps on it */
 
-/* The manager is in a batch.  Forks sleep on it. */
+/* Whether the manager is in a batch, and whether a fork sleeps until that ends. */
 enum { at_rest, at_work, at_work_awaited };
 static _Atomic uint32_t work = at_rest;
 
@@ -15,7 +15,7 @@ static void rest(void)
         os_futex_wake_all(&work);
 }
 
-/* Says that it works and then looks whether it may: pass_pause forbids it and then looks whether it works. */
+/* Stores `work` and then looks at `pauses`; pass_pause stores `pauses` and then looks at `work`. */
 static bool go_to_work(void)
 {
     atomic_store(&work, at_work);
@@ -54,10 +54,9 @@ void pass_yield(void)
 {
     if (!pass_is_wanted())
         return;
-    static _Atomic uint32_t never;
     const uint64_t moment_ns = 100000;
     pass_end();
-    os_futex_wait_for(&never, 0, moment_ns); /* else we would have it again before they wake */
+    os_sleep(moment_ns); /* else we would take the lock again before they wake */
     pass_begin();
 }
 

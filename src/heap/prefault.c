@@ -6,7 +6,7 @@
 #include "heap/huge_price.h"
 #include "os/os.h"
 
-/* Not what other threads did meanwhile, where the system may be asked. */
+/* Processor time of this thread, where the system may be asked; else the clock. */
 static uint64_t own_time_us(void)
 {
     return os_may_call_luxuries() ? os_thread_cpu_us() : os_now_ns() / 1000;

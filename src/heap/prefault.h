@@ -19,8 +19,8 @@
  * (Linux 6.4).  In a pass. */
 void prefault_piece(const struct prefault_piece *piece);
 
-/* Of slices the caller has just taken for a superblock: if a huge page begins in them, and nobody prefaults them,
- * that page, together with what else it covers, which is still free.  No lock held. */
+/* For slices the caller has just taken for a superblock: if a huge page begins in them, and nobody else prefaults,
+ * prefaults that page, together with the part of it that lies behind them and is still free.  No lock held. */
 void prefault_own(uint32_t first, size_t slices);
 
 #endif

@@ -4,7 +4,7 @@
 #include "heap/arena.h"
 #include "os/os.h"
 
-/* A huge page the program is in, and the next: asked for when the first is used up, that would come too late. */
+/* The huge page the program is in, and the next: to ask for that when the first is used up would be too late. */
 #define TARGET_MIN ((size_t)2 * HUGE_PAGE_SLICES)
 /* What lies further ahead has left the caches again when the program comes to it. */
 #define TARGET_MAX ((8ul << 20) >> SLICE_SHIFT)
@@ -58,11 +58,6 @@ void prefault_pool_expect(size_t bytes)
     lock_take(&span_lock);
     pool.expected = bytes >> SLICE_SHIFT;
     lock_release(&span_lock);
-}
-
-static void enlarge(void)
-{
-    pool.target = min_size(pool.target * 2, bound());
 }
 
 void prefault_pool_follow(const struct arena *a, uint32_t first, size_t slices, size_t have)
@@ -149,7 +144,7 @@ static void overtake(bool huge)
     uint32_t step = huge ? HUGE_PAGE_SLICES : 1;
     pool.cursor = (uint32_t)align_up(pool.front + 1ul, step);
     if (!is_first)
-        enlarge();
+        pool.target = min_size(pool.target * 2, bound());
 }
 
 static bool is_cold(uint32_t first, uint32_t slices)

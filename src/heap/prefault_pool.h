@@ -51,9 +51,9 @@ void prefault_pool_hand_over(const struct prefault_piece *piece, bool is_prefaul
 /* True if somebody prefaults for the program, or memory is too short for that. */
 bool prefault_pool_is_served(void);
 
-/* The program is expected to take so many bytes in the time that the pool has to last: more would lie idle. */
+/* How many bytes the program is expected to take in the time that the pool has to last: more would lie idle. */
 void prefault_pool_expect(size_t bytes);
-/* Until then no demand is raised: nobody could serve it, and each demand costs the program a wake. */
+/* Until `until_ns` no demand is raised: nobody could serve it, and each demand costs the program a wake. */
 void prefault_pool_rest(uint64_t until_ns);
 
 /* ---- for spans; span_lock is held ---- */

@@ -19,7 +19,7 @@
 #define BATCH 32
 
 
-/* Superblocks, offline, of whichever heaps: one fence is for all of them. */
+/* Superblocks of whichever heaps that were taken offline; one fence serves all of them. */
 struct batch {
     bool is_own; /* each was given up by sections of its heap, which the caller runs on: no fence is needed */
     unsigned count;
@@ -51,8 +51,9 @@ static void note_look(struct superblock *s, uint16_t look, bool is_purged)
     s->seen = (uint16_t)(look | (is_purged ? SEEN_PURGED : 0));
 }
 
-/* For malloc_trim: a wholly free unit takes as many bytes of free blocks, and a superblock whose lists look as they did
- * when it was purged has none.  So a program that calls it again and again pays for what has changed. */
+/* For malloc_trim.  Only a superblock that has a unit's worth of free blocks can have a wholly free unit, and one whose
+ * lists look as they did when it was purged has none.  So a program that calls malloc_trim again and again pays for
+ * what has changed. */
 static bool may_have_free_pages(const struct superblock *s, unsigned free_blocks)
 {
     size_t bytes = (size_t)free_blocks * s->block_bytes;
@@ -341,7 +342,7 @@ static size_t free_in_superblocks(size_t *spans)
     return bytes;
 }
 
-/* `pad` is kept as free spans, which serve any size; only if they are less, as mappings and free blocks too. */
+/* Keeps `pad` bytes as free spans, which serve any size; if there are not as many, as mappings and free blocks, too. */
 size_t heap_trim(size_t pad)
 {
     bool ignored = false;

@@ -18,8 +18,8 @@ struct purge_batch {
     struct os_range range[OS_RANGES_MAX];
 };
 
-/* The range's content may be lost from here on.  Splits huge pages it covers a part of: purging a part of a
- * whole one frees nothing.  Ranges in the order of their addresses split each page once. */
+/* Adds a range, whose content may be lost from here on.  Splits the huge pages of which it covers a part: purging a
+ * part of a whole one frees nothing.  If ranges come in the order of their addresses, each page is split once. */
 void purge_batch_add(struct purge_batch *batch, void *address, size_t bytes);
 
 void purge_batch_flush(struct purge_batch *batch);

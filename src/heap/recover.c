@@ -8,9 +8,8 @@
  * lock found held tells that its data may be half-written, and they are made anew from something that is not:
  *   binding lock   heap_of_cid, and from it each heap's slot (exchange, heap_bind_slow); the chunk of heap/meta.c is
  *                  given up
- *   heap lock      its lists, from the superblocks' owners: every superblock it owns is made
- *                  pending and relisted
- *                  (heap/relist.c); blocks counted as carved, from the units
+ *   heap lock      its lists, from the superblocks' owners: every superblock it owns is made pending, and is relisted
+ *                  later (heap/relist.c); blocks counted as carved, from the units
  *   span lock      bins, from the tags of free spans
  *   mapping lock   nothing: heap/mapping.c changes its table by single stores
  * Pending stacks are pushed to without a lock, in two stores: all are made anew.
@@ -57,14 +56,14 @@ static void empty_lists(struct heap *h)
             h->class[c] = (struct class_lists){0};
 }
 
-/* Frees are waiting that nobody was told of, or a step up was reached that nobody took. */
+/* True if remote frees wait that no pending stack tells of, or a threshold was reached and nobody acted on it. */
 static bool is_due(const struct superblock *s)
 {
     uint64_t remote = atomic_load(&s->x_remote), list = superblock_freelist(s);
     return (freelist_count(remote) != 0 && (remote & REMOTE_ARMED) == 0) || freelist_count(list) >= s->threshold;
 }
 
-/* In the hands of a thread that is not here: detached.  Any heap will do. */
+/* For a detached superblock, which a thread had in its hands that is not here.  Any heap will do. */
 static struct heap *adopt(struct superblock *s)
 {
     struct heap *h = heap_of_cid[sync_slot()];
@@ -104,11 +103,6 @@ bool heap_is_locked(void)
     return held;
 }
 
-void heap_forget_parent(void)
-{
-    mapping_cache_recover();
-}
-
 void heap_recover(void)
 {
     if (lock_is_held(&binding_lock)) {
@@ -138,5 +132,7 @@ void heap_recover(void)
         lock_reset(&heap_list[i]->lock);
     for (unsigned i = 0; i < GLOBAL_HEAPS; i++)
         lock_reset(&global_heap[i].lock);
-    mapping_recover();
+    mapping_table_recover();
+    mapping_cache_recover();
+    lock_reset(&mapping_lock);
 }

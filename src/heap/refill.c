@@ -151,7 +151,7 @@ struct superblock *heap_acquire(struct heap *h, unsigned c)
     return s != NULL ? s : fresh_short(h, c);
 }
 
-/* Until the commit, sections of the caller's heap may run on `old`.  (In the lock modes the lock excludes them.) */
+/* Until the commit, sections of the caller's heap may run on `old`.  (In lock mode the lock excludes them.) */
 static enum rcs_result activate(struct heap *h, unsigned c, struct superblock *old, struct superblock *s)
 {
     uint64_t *slot = (uint64_t *)&h->active[c];

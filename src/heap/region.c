@@ -17,8 +17,9 @@
 #define STEP_SLICES_MIN 16ul   /* 1 MiB */
 #define STEP_SLICES_MAX 1024ul /* 64 MiB */
 #define HOLE_SLICES     1024ul /* how far to skip when something is in the way */
-/* With huge_pages=auto they are asked for once so much is open, and as much resident: a small process would pay more
- * memory than it gains time, and one with a few blocks of many sizes has opened much more than it touches. */
+/* With huge_pages=auto, huge pages are asked for once so much is open, and as much resident: for a small process they
+ * cost more memory than they save time, and a process with a few blocks of many sizes has opened much more than it
+ * touches. */
 #define HUGE_START_BYTES (8ul << 20)
 
 static size_t huge_from = SLICE_END;

@@ -54,7 +54,7 @@ size_t region_opened_bytes(void);
 /* True for addresses that have a descriptor.  Not to be asked before region_start. */
 bool region_contains(const void *p);
 
-/* To visit all slices that have a descriptor: the first one from `slice` on, SLICE_END after the last. */
+/* For visits to all slices that have a descriptor: the first one from `slice` on; SLICE_END after the last. */
 #define SLICE_END UINT32_MAX
 uint32_t region_slice_from(uint32_t slice);
 

@@ -12,16 +12,11 @@
  * Blowup bound (Hoard's invariant, by class): a heap keeps surplus superblocks, those at least three quarters free,
  * up to SURPLUS_FLOOR or a quarter of the class's superblocks.  Beyond that an empty one becomes a plain span again
  * and a mostly free one goes to the global heap.
- *
- * SUTLER_ONLINE=one is LFMalloc's policy (Dice & Garthwaite 2002, section 3.2.2): a heap has one superblock of a
- * class online, and whatever left the active slot is offline, in the global heap, its frees remote.  Kept to compare
- * with.
  */
 #include "heap/audit.h"
 #include "heap/heap.h"
 #include "heap/lend.h"
 #include "heap/remote.h"
-#include "options/options.h"
 
 #define SURPLUS_FLOOR 4u
 #define SURPLUS_FLOOR_SLICES 32u
@@ -120,11 +115,6 @@ static unsigned surplus_floor(unsigned c)
  * fill or empty here. */
 static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t list)
 {
-    if (unlikely(option_get(option_online) == online_one) && !heap_is_global(h)) {
-        if (give_up(h, s, list)) /* else a block was freed meanwhile: it stays until it is relisted again */
-            global_adopt(s);
-        return;
-    }
     const struct class_lists *lists = &h->class[s->class];
     if (lists->surplus <= max_size(surplus_floor(s->class), lists->listed / 4))
         return;

@@ -25,7 +25,7 @@ static _Atomic unsigned area_count; /* one just counted may have no start yet */
 
 _Atomic bool signal_safe_is_low;
 
-static bool add_area(void)
+bool signal_safe_add_area(void)
 {
     uint32_t first;
     unsigned i = atomic_load(&area_count);
@@ -41,15 +41,10 @@ static bool add_area(void)
     return true;
 }
 
-bool signal_safe_start(void)
-{
-    return add_area();
-}
-
 void signal_safe_add(void)
 {
     if (atomic_exchange(&signal_safe_is_low, false))
-        add_area();
+        signal_safe_add_area();
 }
 
 static struct header *header_of(char *block)

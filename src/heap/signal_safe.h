@@ -12,18 +12,18 @@
 
 #include "base/compiler.h"
 
-/* Sets the first span aside (address space; its pages stay untouched).  False without memory. */
-bool signal_safe_start(void);
+/* Sets a span aside (address space; its pages stay untouched): the first at the start.  False without memory. */
+bool signal_safe_add_area(void);
 
 extern _Atomic bool signal_safe_is_low;
-/* Sets another one aside.  By a slow path that finds signal_safe_is_low, holding no lock. */
+/* Sets another span aside.  Called by a slow path that finds signal_safe_is_low set, holding no lock. */
 void signal_safe_add(void);
 
-/* NULL for more than a span, and when all are used up.  [signal] */
+/* NULL for more bytes than a span has, and when all spans are used up. [signal] */
 void *signal_safe_take(size_t size, size_t alignment);
 /* False if `p` is not, or no longer, a block.  [signal] */
 bool signal_safe_give(void *p);
-/* Of a block; 0 if `p`, which lies in such a span, is none. */
+/* Bytes of the block at `p`, an address in such a span; 0 if there is none. */
 size_t signal_safe_bytes(const void *p);
 /* True if it was one, and nothing has been put over it since. */
 bool signal_safe_was_freed(const void *p);

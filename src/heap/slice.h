@@ -34,7 +34,7 @@
  *      unknown -> large -> kept -> unknown         span_block_take, free_once, span_give
  *                 large <- kept                    large_take_kept
  *      superblock -> quarantine                    superblock_quarantine; for ever
- *      unknown -> signal_safe                      add_area; for ever */
+ *      unknown -> signal_safe                      signal_safe_add_area; for ever */
 enum slice_kind {
     slice_unknown,     /* never used, or inside a free or large span */
     slice_superblock,  /* first slice of a superblock */
@@ -110,7 +110,7 @@ static inline enum slice_kind slice_kind(const struct slice *s)
     return __atomic_load_n(&s->kind, __ATOMIC_ACQUIRE);
 }
 
-/* As above; or it is so already, which a child of fork may find. */
+/* Whether the drawing above has this step; or the slice is of this kind already, as a child of a fork may find. */
 static inline bool slice_may_become(enum slice_kind from, enum slice_kind to)
 {
     switch (to) {
@@ -127,7 +127,7 @@ static inline bool slice_may_become(enum slice_kind from, enum slice_kind to)
     }
 }
 
-/* Whatever the rest of the descriptor says for this kind is written before. */
+/* The rest of the descriptor is written before. */
 static inline void slice_become(struct slice *s, enum slice_kind kind)
 {
     ASSERT(slice_may_become(s->kind, kind));
@@ -146,11 +146,6 @@ static inline bool slice_is_in_bin(const struct slice *s)
     return s->kind == slice_free || s->kind == slice_free_end;
 }
 
-static inline bool slice_is_free(const struct slice *s)
-{
-    return s->kind == slice_unknown || slice_is_in_bin(s);
-}
-
 /* Its pages are there, and zero; it is out of the bins. */
 static inline void slice_prefaulted(struct slice *s)
 {
@@ -165,7 +160,7 @@ static inline void slice_become_tail(struct slice *s, unsigned i)
     slice_become(s, slice_tail);
 }
 
-/* It is free no more. */
+/* It was taken out of the free ones. */
 static inline void slice_taken(struct slice *s)
 {
     ASSERT(s->kind == slice_unknown);
@@ -189,7 +184,7 @@ static inline void slice_given(struct slice *s, bool is_aged)
 /* A purge pass has seen it free. */
 static inline void slice_seen_free(struct slice *s)
 {
-    ASSERT(slice_is_free(s) && slice_has_pages(s));
+    ASSERT((s->kind == slice_unknown || slice_is_in_bin(s)) && slice_has_pages(s));
     s->is_aged = true;
 }
 
@@ -199,12 +194,6 @@ static inline void slice_purged(struct slice *s)
     ASSERT(s->kind == slice_unknown && slice_has_pages(s));
     s->content = content_zero;
     s->is_aged = false;
-}
-
-/* Bytes of the run that begins here. */
-static inline size_t slice_run_bytes(const struct slice *s)
-{
-    return (size_t)s->slices << SLICE_SHIFT;
 }
 
 #endif

@@ -102,7 +102,7 @@ bool span_is_zero(uint32_t first, size_t slices)
 
 /* ---- giving ---- */
 
-/* Splits the huge pages shared with neighbours: to purge a part of a whole one frees nothing. */
+/* Splits the huge pages that it shares with neighbours: to purge a part of a whole one frees nothing. */
 static bool purge_now(uint32_t first, size_t slices)
 {
     void *start = slice_address(first), *part[2];
@@ -113,15 +113,9 @@ static bool purge_now(uint32_t first, size_t slices)
 
 void span_await_away(void)
 {
-    static _Atomic uint32_t never;
     const uint64_t moment_ns = 100000;
     for (int i = 0; i < 100 && atomic_load(&spans_away) != 0; i++)
-        os_futex_wait_for(&never, 0, moment_ns);
-}
-
-void span_forget_away(void)
-{
-    atomic_store(&spans_away, 0);
+        os_sleep(moment_ns);
 }
 
 /* True if more is free than may be kept (span.h). */
@@ -148,7 +142,7 @@ static void give(uint32_t first, size_t slices, bool is_aged)
         lock_take(&span_lock);
         atomic_fetch_sub(&spans_away, 1);
         if (purged)
-            span_note_returned(first, slices);
+            span_count_returned(span_forget_pages(first, slices));
     }
     arena_insert_merged(first, slices);
     lock_release(&span_lock);

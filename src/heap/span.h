@@ -32,18 +32,16 @@ bool span_squeeze(size_t slices, size_t align_slices, uint32_t *first);
 void span_give(uint32_t first, size_t slices);
 void span_give_aged(uint32_t first, size_t slices);
 
-/* Waits until other threads have put back the free spans that they hold for a moment.  In a child there are no such
- * threads. */
+/* Waits until other threads have put back the free spans that they hold for a moment. */
 void span_await_away(void);
-void span_forget_away(void);
 
 /* Lengthens the span that ends before slice `end` by `more` slices if they are free and directly there. */
 bool span_extend(uint32_t end, size_t more);
 /* The same before memory is refused: opens more, if need be. */
 bool span_extend_squeezed(uint32_t end, size_t more);
 
-/* How many slices the superblock or large block that begins here takes, as far as can be told while it may be changing;
- * 1 for anything else. */
+/* How many slices the superblock or large block that begins here has, as far as can be told while it may be changing; 1
+ * for anything else.  For walks. */
 size_t span_passed(uint32_t slice);
 
 /* True if all slices read as zero. */
@@ -70,8 +68,5 @@ void span_recover(bool anew);
 /* Adds to the purged statistics; purges of superblocks count too. */
 void span_note_purged(size_t bytes);
 size_t span_purged_bytes(void);
-
-/* These free slices were purged.  span_lock is held. */
-void span_note_returned(uint32_t first, size_t slices);
 
 #endif

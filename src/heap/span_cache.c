@@ -13,7 +13,7 @@
 #define WORD_AGED 0x8000u
 #define WORD_SLICES 0x7fffu
 
-/* Lines of its own. */
+/* The slots of a cid, on cache lines of their own. */
 static struct span_cache {
     _Atomic uint64_t x_word[SPAN_CACHE_SLOTS];
     _Atomic uint32_t x_hand; /* which slot makes room next; a hint */

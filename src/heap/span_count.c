@@ -48,8 +48,3 @@ void span_count_returned(struct span_returned r)
     prefault_pool_count_wasted(r.prefaulted_bytes);
     span_note_purged(r.dirty_bytes + r.prefaulted_bytes);
 }
-
-void span_note_returned(uint32_t first, size_t slices)
-{
-    span_count_returned(span_forget_pages(first, slices));
-}

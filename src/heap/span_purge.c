@@ -30,7 +30,7 @@ struct run {
     uint32_t slices;
 };
 
-/* In nobody's hands but ours. */
+/* Taken out of the bins, to be purged. */
 struct batch {
     unsigned count;
     size_t slices, most;
@@ -49,15 +49,15 @@ struct walk {
 
 /* ---- purging a batch ---- */
 
-/* Whoever waits for the lock has it before we come again: woken, he would find it taken once more. */
+/* Releases the lock and, if somebody waits for it, pauses: a thread that is woken and finds it taken once more would
+ * sleep again. */
 static void release_to_others(void)
 {
-    static _Atomic uint32_t never;
     const uint64_t moment_ns = 50000;
     bool is_wanted = lock_is_contended(&span_lock);
     lock_release(&span_lock);
     if (is_wanted)
-        os_futex_wait_for(&never, 0, moment_ns);
+        os_sleep(moment_ns);
 }
 
 static void put_back(const struct batch *b, struct span_returned sum, struct walk *w)
@@ -113,8 +113,9 @@ static uint32_t run_of(const struct walk *w, enum age age, size_t most)
     return run;
 }
 
-/* Of so many old slices from `at` on: returns how many this walk purges, behind *before that stay.  While the program
- * works a huge page is broken only if most of it goes; where large blocks get huge pages (huge_policy.h), none is. */
+/* Of so many old slices from `at` on: how many this walk purges, and how many *before those stay.  While the program
+ * works, a huge page is broken only if most of it goes, and where large blocks get huge pages (huge_policy.h) none is
+ * broken. */
 static uint32_t choose(const struct walk *w, uint32_t slices, uint32_t *before)
 {
     *before = 0;
@@ -142,7 +143,7 @@ static void take_out(struct batch *b, struct walk *w, uint32_t slices)
     w->span = w->at + slices;
 }
 
-/* A run is looked at for so long at least: so what is chosen of it can end where a huge page does. */
+/* At least so much of a run is looked at, so that what is chosen of it can end where a huge page does. */
 #define RUN_LOOKS_MIN (2 * HUGE_PAGE_SLICES)
 
 static bool is_full(const struct batch *b)

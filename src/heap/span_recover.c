@@ -31,7 +31,7 @@ static size_t slices_in_use(const struct slice *s)
     }
 }
 
-/* Frees slices that belong to nothing.  They may hold anything. */
+/* Frees slices that belong to nothing, and may hold anything. */
 static void free_orphans(uint32_t first, size_t slices)
 {
     for (size_t i = 0; i < slices; i++) {
@@ -70,7 +70,7 @@ static void forget_bins(struct arena *a)
     *a = (struct arena){.fresh_first = a->fresh_first, .fresh_end = a->fresh_end};
 }
 
-/* Of the tags of a free span only the first slice's kind is believed: it is stored last and taken away first.  A fresh
+/* Of the tags of a free span only the first slice's kind is trusted: it is stored last and taken away first.  A fresh
  * end that was about to become a free span is found as one or the other. */
 void span_recover(bool anew)
 {
@@ -80,7 +80,7 @@ void span_recover(bool anew)
             forget_bins(&arena[i]);
         prefault_pool_forget();
     }
-    span_forget_away();
+    atomic_store(&spans_away, 0); /* in the hands of threads that are not here */
     span_count.in_use_bytes = span_count.dirty_bytes = 0;
     size_t slices;
     for (uint32_t at = region_slice_from(0); at != SLICE_END; at = region_slice_from(at + (uint32_t)slices)) {

@@ -8,8 +8,8 @@
 /* Purged while the heap's slow paths wait: some 20 us, if the system leaves us the processor. */
 #define PIECE_BYTES (256ul << 10)
 
-/* The lock of the heap that has `s`, taken; NULL if it is held and need not be waited for, or `s` is in somebody's hands,
- * or not stale any more. */
+/* Takes the lock of the heap that owns `s`, and returns the heap; NULL if the lock is held and need not be waited for,
+ * if no heap owns `s`, or if it is no longer stale. */
 static struct heap *lock_owner(struct superblock *s, bool waits)
 {
     struct heap *h = superblock_owner(s);
@@ -61,7 +61,7 @@ static size_t purge_piece(struct superblock *s, bool waits, unit_set *units)
     return bytes;
 }
 
-/* Content stays; so it need not be done under the lock. */
+/* Splitting keeps the content, so it need not be done under the lock. */
 static void split_huge_pages(const struct superblock *s)
 {
     char *start = superblock_start(s), *end = start + superblock_slices(s) * SLICE_BYTES;
@@ -69,7 +69,7 @@ static void split_huge_pages(const struct superblock *s)
         huge_split(at);
 }
 
-/* Returns false if somebody has it or its heap is busy. */
+/* Marks it for the next pass; false if no heap owns it or its heap is busy. */
 static bool mark(struct superblock *s)
 {
     struct heap *h = lock_owner(s, false);

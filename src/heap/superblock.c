@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "heap/shuffle.h"
 #include "os/os.h"
 
 /* ---- units ---- */
@@ -34,6 +35,11 @@ static unit_set units_of_block(const struct superblock *s, unsigned shift, unsig
     unsigned from = (unsigned)(first >> shift);
     unsigned to = (unsigned)((first + s->block_bytes - 1) >> shift);
     return units_run(from, to - from + 1);
+}
+
+static bool block_touches(const struct superblock *s, unsigned shift, unsigned i, unit_set units)
+{
+    return (units_of_block(s, shift, i) & units) != 0;
 }
 
 static unit_set all_units(const struct superblock *s, unsigned shift)
@@ -69,7 +75,28 @@ static unit_set used_units(const struct superblock *s)
     return units;
 }
 
-/* A block that touches one of these does not exist. */
+/* How many blocks touch none of these units. */
+static unsigned blocks_without(const struct superblock *s, unit_set gone)
+{
+    unsigned shift = unit_shift(s), blocks = 0;
+    for (unsigned i = 0; i < s->blocks; i++)
+        blocks += !block_touches(s, shift, i, gone);
+    return blocks;
+}
+
+/* All units of those blocks. */
+static unit_set units_without(const struct superblock *s, unit_set gone)
+{
+    unsigned shift = unit_shift(s);
+    unit_set all = 0;
+    for (unsigned i = 0; i < s->blocks; i++) {
+        unit_set units = units_of_block(s, shift, i);
+        all |= (units & gone) == 0 ? units : 0;
+    }
+    return all;
+}
+
+/* The units that are not carved or were lent: a block that touches one of them does not exist. */
 static unit_set units_gone(const struct superblock *s)
 {
     return s->uncarved | lent_units(s);
@@ -77,9 +104,8 @@ static unit_set units_gone(const struct superblock *s)
 
 bool superblock_is_block(const struct superblock *s, const void *p)
 {
-    unsigned shift = unit_shift(s);
     return superblock_is_block_start(s, p) &&
-           (units_of_block(s, shift, superblock_block_number(s, p)) & units_gone(s)) == 0;
+           !block_touches(s, unit_shift(s), superblock_block_number(s, p), units_gone(s));
 }
 
 size_t superblock_count_whole(const struct superblock *s)
@@ -128,8 +154,7 @@ struct superblock *superblock_format(uint32_t first, unsigned class, unsigned sl
 
 bool superblock_is_zero_block(const struct superblock *s, const void *block)
 {
-    unsigned i = superblock_block_number(s, block);
-    return (units_of_block(s, unit_shift(s), i) & s->dirty) == 0;
+    return !block_touches(s, unit_shift(s), superblock_block_number(s, block), s->dirty);
 }
 
 /* ---- carving ---- */
@@ -177,11 +202,6 @@ static struct carving carve_tail(const struct superblock *s, unsigned shift, uns
     return (struct carving){link_run(s, low, high), units_run(first, units_end - first)};
 }
 
-static bool block_touches(const struct superblock *s, unsigned shift, unsigned i, unit_set units)
-{
-    return (units_of_block(s, shift, i) & units) != 0;
-}
-
 /* After a purge the uncarved units can lie anywhere.  Carves the units of one block, the lowest that does not exist and
  * touches nothing lent; and links it with every other block that has all of its units from now on. */
 static struct carving carve_hole(const struct superblock *s, unsigned shift, unsigned first)
@@ -209,64 +229,17 @@ static struct carving carve_hole(const struct superblock *s, unsigned shift, uns
 }
 
 #ifdef SUTLER_HARDENED
-/* Of a list that was just carved: the blocks are cleared where their units may hold something, and change their places at
- * random.  A longer list is shuffled in parts: blocks handed out one after the other still share pages and some lines,
- * else programs that walk what they have built take a quarter longer. */
-#define SHUFFLED_MAX 16u
-
-static void relink(char **block, unsigned count, unsigned from, uint64_t below)
+/* Clears the blocks of a list that was just carved whose units may hold something. */
+static void clear_blocks(const struct superblock *s, uint64_t list)
 {
-    for (unsigned i = count; i-- > 0; below = freelist_pack(block[i], from + count - i))
-        next_set(block[i], below);
-}
-
-static uint64_t random_step(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    return *state ^= *state << 17;
-}
-
-static unsigned take_part(uint64_t *list, char **block)
-{
-    unsigned count = 0;
-    for (; *list != 0 && count < SHUFFLED_MAX; *list = next_get(block[count++]))
-        block[count] = freelist_top(*list);
-    return count;
-}
-
-static void shuffle(char **block, unsigned count, uint64_t *state)
-{
-    for (unsigned i = count; i > 1; i--) {
-        unsigned other = (unsigned)((random_step(state) >> 32) * i >> 32);
-        char *kept = block[i - 1];
-        block[i - 1] = block[other];
-        block[other] = kept;
+    for (uint64_t next; list != 0 && s->dirty != 0; list = next) {
+        void *block = freelist_top(list);
+        next = next_get(block);
+        if (superblock_is_zero_block(s, block))
+            continue;
+        memset(block, 0, s->block_bytes);
+        next_set(block, next);
     }
-}
-
-static struct carving harden_carving(const struct superblock *s, struct carving carving)
-{
-    char *block[SHUFFLED_MAX];
-    uint64_t state = ((uintptr_t)freelist_top(carving.list) ^ os_now_ns()) * marks.order_key | 1;
-    uint64_t left = carving.list, done = 0;
-    while (left != 0) {
-        unsigned count = take_part(&left, block);
-        for (unsigned i = 0; i < count && s->dirty != 0; i++)
-            if (!superblock_is_zero_block(s, block[i]))
-                memset(block[i], 0, s->block_bytes);
-        if (mitigated(mitigation_order))
-            shuffle(block, count, &state);
-        relink(block, count, freelist_count(done), done);
-        done = freelist_pack(block[0], freelist_count(done) + count);
-    }
-    return (struct carving){done, carving.units};
-}
-#else
-static struct carving harden_carving(const struct superblock *s, struct carving carving)
-{
-    (void)s;
-    return carving;
 }
 #endif
 
@@ -278,7 +251,12 @@ struct carving superblock_carve(const struct superblock *s, enum carve amount)
     unsigned first = units_first(s->uncarved);
     unit_set tail = all_units(s, shift) & ~units_run(0, first);
     bool is_tail = s->uncarved == tail && !s->has_lent;
-    return harden_carving(s, is_tail ? carve_tail(s, shift, first, amount) : carve_hole(s, shift, first));
+    struct carving carving = is_tail ? carve_tail(s, shift, first, amount) : carve_hole(s, shift, first);
+#ifdef SUTLER_HARDENED
+    clear_blocks(s, carving.list);
+    carving.list = freelist_shuffle(carving.list);
+#endif
+    return carving;
 }
 
 void superblock_count_carving(struct superblock *s, struct carving carving)
@@ -297,11 +275,7 @@ void superblock_discount_carving(struct superblock *s, struct carving carving)
 
 void superblock_recount(struct superblock *s)
 {
-    unsigned shift = unit_shift(s), carved = 0;
-    const unit_set gone = units_gone(s);
-    for (unsigned i = 0; i < s->blocks; i++)
-        carved += (units_of_block(s, shift, i) & gone) == 0;
-    s->carved = (uint16_t)carved;
+    s->carved = (uint16_t)blocks_without(s, units_gone(s));
     set_uncarved(s, s->uncarved);
 }
 
@@ -309,36 +283,18 @@ void superblock_recount(struct superblock *s)
 
 unsigned superblock_capacity_lent(const struct superblock *s)
 {
-    unsigned shift = unit_shift(s), blocks = 0;
-    const unit_set lent = lent_units(s);
-    for (unsigned i = 0; i < s->blocks; i++)
-        blocks += (units_of_block(s, shift, i) & lent) == 0;
-    return blocks;
+    return blocks_without(s, lent_units(s));
 }
 
 unit_set superblock_units_kept(const struct superblock *s)
 {
-    unsigned shift = unit_shift(s);
-    const unit_set gone = units_gone(s);
-    unit_set kept = 0;
-    for (unsigned i = 0; i < s->blocks; i++) {
-        unit_set units = units_of_block(s, shift, i);
-        kept |= (units & gone) == 0 ? units : 0;
-    }
-    return kept;
+    return units_without(s, units_gone(s));
 }
 
 void superblock_forget_lent(struct superblock *s)
 {
-    unsigned shift = unit_shift(s);
-    const unit_set lent = lent_units(s);
-    unit_set room = 0;
-    for (unsigned i = 0; lent != 0 && i < s->blocks; i++) {
-        unit_set units = units_of_block(s, shift, i);
-        room |= (units & lent) == 0 ? units : 0;
-    }
-    if (lent != 0)
-        set_uncarved(s, s->uncarved & room);
+    if (s->has_lent)
+        set_uncarved(s, s->uncarved & units_without(s, lent_units(s)));
 }
 
 /* ---- lists ---- */
@@ -371,21 +327,25 @@ const char *superblock_check_list(const struct superblock *s, uint64_t list)
 
 /* ---- purge: the reverse of carving ---- */
 
-/* The superblock whose list is being rebuilt, in a pass, and which of its blocks are free: so that the child of a fork
- * in the middle of it can do it. */
+/* The superblock whose list is being rebuilt, in a pass, and which of its blocks are free: from these the child of a
+ * fork in the middle of it can finish. */
 static struct {
     struct superblock *_Atomic of;
     uint64_t is_free[SUPERBLOCK_BLOCKS_MAX / 64];
 } rebuilding;
 
 /* Links the free blocks that exist in address order. */
-static void rebuild(struct superblock *s, unsigned shift)
+void superblock_finish_uncarving(struct superblock *s)
 {
+    if (atomic_load(&rebuilding.of) != s)
+        return;
+    set_uncarved(s, s->uncarved);
     const unit_set gone = units_gone(s);
+    const unsigned shift = unit_shift(s);
     uint64_t list = 0;
     unsigned carved = 0;
     for (unsigned i = s->blocks; i-- > 0;) {
-        if ((units_of_block(s, shift, i) & gone) != 0)
+        if (block_touches(s, shift, i, gone))
             continue;
         carved++;
         if ((rebuilding.is_free[i / 64] >> (i % 64) & 1) != 0) {
@@ -396,14 +356,6 @@ static void rebuild(struct superblock *s, unsigned shift)
     }
     s->freelist = list;
     s->carved = (uint16_t)carved;
-}
-
-void superblock_finish_uncarving(struct superblock *s)
-{
-    if (atomic_load(&rebuilding.of) != s)
-        return;
-    set_uncarved(s, s->uncarved);
-    rebuild(s, unit_shift(s));
     superblock_forget_lent(s);
     atomic_store(&rebuilding.of, NULL);
 }
@@ -441,8 +393,6 @@ unit_set superblock_uncarve(struct superblock *s, const char **damage)
     s->dirty |= ~s->uncarved; /* those that stay, too: a block with units on both sides of the border is gone */
     atomic_store(&rebuilding.of, s);
     set_uncarved(s, s->uncarved | dropped);
-    rebuild(s, shift);
-    superblock_forget_lent(s);
-    atomic_store(&rebuilding.of, NULL);
+    superblock_finish_uncarving(s);
     return dropped;
 }

@@ -269,7 +269,7 @@ static inline bool superblock_is_block_quick(const struct superblock *s, const v
 /* True if p is the start of a block that has been carved. */
 bool superblock_is_block(const struct superblock *s, const void *p);
 
-/* What `whole_bytes` is to be. */
+/* Computes what `whole_bytes` should be. */
 size_t superblock_count_whole(const struct superblock *s);
 
 /* ---- verbs on one superblock ---- */
@@ -278,13 +278,13 @@ size_t superblock_count_whole(const struct superblock *s);
  * one block. */
 struct superblock *superblock_format(uint32_t first, unsigned class, unsigned slices);
 
-/* From its first slice to its last. */
+/* How many slices it was made of. */
 static inline unsigned superblock_slices(const struct superblock *s)
 {
     return s->slice.slices;
 }
 
-/* Whether slice number `i` of these is (still) its own. */
+/* Whether slice number `i` of them is (still) its own. */
 static inline bool superblock_has_slice(const struct superblock *s, unsigned i)
 {
     return slice_head(slice_at(superblock_first_slice(s) + i)) == &s->slice;
@@ -309,7 +309,7 @@ static inline bool superblock_has_zeros(const struct superblock *s)
 }
 bool superblock_is_zero_block(const struct superblock *s, const void *block);
 
-/* Counts the carved blocks anew: the carving above is several stores. */
+/* Counts the carved blocks anew, in a child: carving takes several stores, and its parent may have been in between. */
 void superblock_recount(struct superblock *s);
 
 /* What is wrong with a list, or NULL: blocks in range, on block starts, no duplicate, as many as the count says. */
@@ -333,8 +333,7 @@ size_t superblock_unit_bytes(const struct superblock *s);
 unit_set superblock_units_of_slice(const struct superblock *s, unsigned i);
 /* The units of the blocks that are carved. */
 unit_set superblock_units_kept(const struct superblock *s);
-/* Detached, after slices were lent: what is left of some units is room for no block any more, and these are not
- * uncarved then. */
+/* Detached, after slices were lent: uncarved units that no block has room in any more are no longer uncarved. */
 void superblock_forget_lent(struct superblock *s);
 
 #endif

@@ -34,8 +34,8 @@
 /* How long a heap that was left is watched: some microseconds. */
 #define WATCH_PAUSES 128
 
-/* The heap of the thread's last slow path, or the one it has just brought along, and how often that had been refilled.
- * All thread-local variables together are 16 bytes at most. */
+/* The heap of the thread's last slow path, or the one it has just brought along, and how often that heap had been
+ * refilled by then.  All thread-local variables together are 16 bytes at most. */
 THREAD_LOCAL uint16_t last_heap; /* its number + 1 */
 THREAD_LOCAL uint16_t last_refills;
 
@@ -96,7 +96,7 @@ static bool is_without_slow_path(struct heap *h, uint64_t now_ns, uint64_t for_n
     return is_unchanged(&h->slow_paths, &h->slow_paths_since_ns, slow_paths_of(h), now_ns, for_ns);
 }
 
-/* Asks first what is cheap to ask and decides most cases. */
+/* Asks first for what is cheap to find out and decides most cases. */
 static bool is_inactive(struct heap *h)
 {
     uint64_t now_ns = os_now_ns();
@@ -127,11 +127,6 @@ static bool has_superblock(const struct heap *h, unsigned c)
     return false;
 }
 
-static bool is_at_rest(struct heap *h)
-{
-    return is_without_slow_path(h, os_now_ns(), AT_REST_NS);
-}
-
 /* Looks at the LOOKS_MAX heaps after *at, and locks the first that is at rest, `has` something, and whose lock is free.
  * NULL if none will do. */
 static struct heap *lock_resting(const struct heap *h, uint16_t *at, bool (*has)(const struct heap *, unsigned), unsigned c)
@@ -141,7 +136,8 @@ static struct heap *lock_resting(const struct heap *h, uint16_t *at, bool (*has)
         *at = (uint16_t)(*at + 1u < total ? *at + 1u : 0);
         struct heap *other = heap_list[*at];
         TALLY(looks);
-        if (other != h && has(other, c) && is_at_rest(other) && lock_try(&other->lock))
+        if (other != h && has(other, c) && is_without_slow_path(other, os_now_ns(), AT_REST_NS) &&
+            lock_try(&other->lock))
             return other;
     }
     return NULL;
@@ -333,8 +329,8 @@ static void merge(struct heap *h, struct heap *other)
     lock_release(&h->lock);
 }
 
-/* Most of the thread's blocks are in the larger heap, so that one ends up at the thread's cid.  To exchange them
- * whatever their sizes would leave a thread between two heaps, freeing remotely for ever. */
+/* Most of the thread's blocks are in the larger heap, so that one is brought to the thread's cid.  If heaps were
+ * exchanged whatever their sizes, a thread between two heaps would free remotely for ever. */
 static void take_over_if_inactive(struct heap *h, struct heap *other)
 {
     if (!is_inactive(other))

@@ -27,11 +27,6 @@ static uint64_t holds_until_ns, groups_until_ns;
 static bool is_limited; /* some group has a limit */
 static bool maps_freely; /* what is kept costs nothing but memory */
 
-static size_t in_use_bytes(void)
-{
-    return span_in_use_bytes() + mapping_in_use_bytes();
-}
-
 static size_t spare_bytes(void)
 {
     return seen_bytes - min_size(seen_bytes, MEMORY_HEADROOM_MIN);
@@ -48,7 +43,7 @@ static void look(uint64_t now_ns)
         groups_until_ns = now_ns + GROUPS_LOOK_NS;
     }
     used_bytes = 0;
-    in_use_then = in_use_bytes();
+    in_use_then = heap_in_use_bytes();
     holds_until_ns = now_ns + min_size(spare_bytes(), LOOK_NS_MAX / NS_PER_TAKEN_BYTE) * NS_PER_TAKEN_BYTE;
     bool is_ample = !is_limited && maps_freely && seen_bytes != SIZE_MAX;
     ample_allow(is_ample ? seen_bytes / ALLOWED_PART : 0, groups_until_ns);
@@ -56,7 +51,7 @@ static void look(uint64_t now_ns)
 
 static bool holds(uint64_t now_ns)
 {
-    size_t in_use = in_use_bytes(), taken = used_bytes + in_use - min_size(in_use, in_use_then);
+    size_t in_use = heap_in_use_bytes(), taken = used_bytes + in_use - min_size(in_use, in_use_then);
     return now_ns < holds_until_ns && taken < spare_bytes() / PART;
 }
 

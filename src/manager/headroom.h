@@ -10,10 +10,10 @@
 /* Less than this left: nothing is prefaulted, and what is free is purged. */
 #define MEMORY_HEADROOM_MIN (64ul << 20)
 
-/* Bytes, as seen lately; SIZE_MAX if that is not known.  By each new manager thread at its start, too: until it has been
- * asked nothing freed may be kept as it is. */
+/* Bytes, as seen lately; SIZE_MAX if that is not known.  Each new manager thread asks at its start, too: until then
+ * nothing freed may be kept as it is. */
 size_t headroom_bytes(uint64_t now_ns);
-/* So many more are about to be prefaulted: what was seen holds until a part of it is used. */
+/* So many bytes more are about to be prefaulted: the cached value holds until a part of it is used. */
 void headroom_use(size_t bytes);
 
 #endif

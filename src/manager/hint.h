@@ -22,15 +22,18 @@ static inline void manager_hint(void)
         manager_hint_slow(state);
 }
 
-void manager_hint_unmapping_slow(void);
+/* The next slow path asks the system how much is resident (start.c). */
+void manager_start_look(void);
 
 /* Called, holding no lock, before a mapping of this size is freed: starts the manager for one that would otherwise be
  * unmapped by free. */
 static inline void manager_hint_unmapping(size_t bytes)
 {
     if (bytes > MAPPING_CACHE_BYTES && bytes <= MAPPING_DEFERRED_BYTES &&
-        manager_state() == manager_absent)
-        manager_hint_unmapping_slow();
+        manager_state() == manager_absent) {
+        manager_start_look();
+        manager_hint_slow(manager_absent);
+    }
 }
 
 #endif

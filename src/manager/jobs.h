@@ -10,7 +10,6 @@
 enum job_trigger {
     job_on_clock,  /* a period after the last run, while the heap changes */
     job_on_demand, /* when a slow path of the program says so */
-    job_triggers
 };
 
 struct job {
@@ -29,7 +28,7 @@ uint64_t jobs_run(uint64_t now_ns);
 /* Makes jobs due that are not: on the clock a period from now, on demand now. */
 void jobs_rouse(enum job_trigger trigger, uint64_t now_ns);
 
-/* By each new manager thread, before it runs jobs. */
+/* Called by each new manager thread before it runs jobs. */
 void provision_start(void);
 
 bool reclaim_run(uint64_t budget_ns);

@@ -7,7 +7,6 @@
 #include "heap/pass.h"
 #include "manager/wake.h"
 #include "manager/jobs.h"
-#include "manager/loop.h"
 #include "manager/spare_cpu.h"
 #include "manager/report.h"
 #include "manager/state.h"
@@ -73,7 +72,8 @@ void manager_run(void)
     os_guest_renounce();
     /* The system often leaves it on the cpu where it was made, where it would read files while the program waits. */
     os_leave_cpu(manager_life.starter.cpu);
-    /* A shared table of file descriptors would be seen: it would take numbers that the program expects. */
+    /* The manager needs a table of file descriptors of its own: in a shared one it would take numbers that the program
+     * expects. */
     if (!os_thread_settle("sutler-manager"))
         manager_forbid();
     else if (!may_stay())

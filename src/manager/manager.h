@@ -61,18 +61,18 @@ void manager_resume(void);
 /* Around a call for whose time the manager is parked: a child forked meanwhile by another thread is not in it.  [signal] */
 void manager_call_begins(void);
 void manager_call_ends(void);
-/* From now on there is none in this process.  The caller has it parked.  [signal] */
+/* From now on there is no manager in this process.  The caller has it parked. [signal] */
 void manager_forbid(void);
-/* True in a process that shares this memory and is not the one the manager belongs to. */
+/* True in a process that shares this memory (by vfork or clone) and is not the one the manager belongs to. */
 bool manager_is_anothers(void);
 
-/* Set where changes of credentials park the manager, in the shared library: the program's calls come there. */
+/* True where changes of credentials park the manager: in the shared library, which the program's calls come to. */
 extern bool manager_sees_credentials;
 
-/* Around fork.  Before: if the program has one thread the manager leaves, else it stops between two pieces of work; waits
- * for that only if it may, and not long.  Returns whether the manager has nothing in its hands. */
+/* Before fork: if the program has one thread the manager leaves, else it stops between two pieces of work.  Waits for
+ * that only if it may, and not long.  Returns whether the manager has nothing in its hands.  The parent calls
+ * pass_resume afterwards. */
 bool manager_fork_prepare(bool may_wait);
-void manager_fork_parent(void);
 /* In any child: there is no manager in it. */
 void manager_forget(void);
 

@@ -9,8 +9,8 @@
 #include "heap/large.h"
 #include "heap/pass.h"
 #include "manager/wake.h"
+#include "manager/hint.h"
 #include "manager/report.h"
-#include "manager/start.h"
 #include "manager/state.h"
 #include "os/os.h"
 
@@ -106,12 +106,7 @@ bool manager_fork_prepare(bool may_wait)
     return pass_pause(may_wait ? FORK_WAIT_NS : 0);
 }
 
-void manager_fork_parent(void)
-{
-    pass_resume();
-}
-
-/* In a child only the calling thread is left: the others will not end their calls. */
+/* In a child only the calling thread is left: calls of other threads will not end. */
 static void forget_calls(void)
 {
     uint32_t others = atomic_load(&manager_life.calls) - own_calls, parks = atomic_load(&manager_life.parks);

@@ -81,7 +81,7 @@ static bool prefault_one(uint64_t now_ns)
     return true;
 }
 
-/* Returns false, for provision_run: there is nothing to do until the rest is over. */
+/* Begins a rest; returns false, for provision_run: there is nothing to do until it is over. */
 static bool rest(uint64_t now_ns)
 {
     spare_wait_ns = 0;

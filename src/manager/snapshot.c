@@ -9,16 +9,6 @@
 #include "os/lock.h"
 #include "os/os.h"
 
-static void add_superblock(struct sutler_stats *stats, const struct superblock *s)
-{
-    unsigned free_blocks = superblock_free_blocks(s);
-    unsigned live = s->carved > free_blocks ? s->carved - free_blocks : 0;
-    stats->superblocks++;
-    stats->live_blocks += live;
-    stats->live_bytes += (size_t)live * s->block_bytes;
-    stats->free_bytes += (size_t)free_blocks * s->block_bytes;
-}
-
 void snapshot_classes(struct snapshot_class *classes)
 {
     for (unsigned c = 0; c < CLASS_COUNT; c++)
@@ -30,6 +20,7 @@ void snapshot_classes(struct snapshot_class *classes)
         if (s->slice.kind != slice_superblock)
             continue;
         unsigned free_blocks = superblock_free_blocks(s);
+        classes[s->class].superblocks++;
         classes[s->class].free += free_blocks;
         classes[s->class].live += s->carved > free_blocks ? s->carved - free_blocks : 0;
         slice += s->has_lent ? 0 : superblock_slices(s) - 1u;
@@ -38,15 +29,16 @@ void snapshot_classes(struct snapshot_class *classes)
 
 void snapshot_take(struct sutler_stats *stats)
 {
+    struct snapshot_class classes[CLASS_COUNT];
     *stats = (struct sutler_stats){.size = sizeof *stats};
     if (hot.descriptors == NULL)
         return;
-    for (uint32_t slice = region_slice_from(0); slice != SLICE_END; slice = region_slice_from(slice + 1)) {
-        const struct superblock *s = superblock_at_slice(slice);
-        if (s->slice.kind == slice_superblock) {
-            add_superblock(stats, s);
-            slice += s->has_lent ? 0 : superblock_slices(s) - 1u;
-        }
+    snapshot_classes(classes);
+    for (unsigned c = 0; c < CLASS_COUNT; c++) {
+        stats->superblocks += classes[c].superblocks;
+        stats->live_blocks += classes[c].live;
+        stats->live_bytes += classes[c].live * size_class[c].bytes;
+        stats->free_bytes += classes[c].free * size_class[c].bytes;
     }
     struct span_counts spans = span_counts();
     struct large_counts large = large_counts();

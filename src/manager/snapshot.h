@@ -11,9 +11,9 @@
  * allocation. */
 void snapshot_take(struct sutler_stats *stats);
 
-/* Blocks of each size class, in the program's hands and free; `classes` has room for CLASS_COUNT. */
+/* Superblocks of each size class, and its blocks, in the program's hands and free; `classes` has CLASS_COUNT places. */
 struct snapshot_class {
-    size_t live, free;
+    size_t superblocks, live, free;
 };
 void snapshot_classes(struct snapshot_class *classes);
 

@@ -13,10 +13,8 @@
 #include "heap/span.h"
 #include "manager/wake.h"
 #include "manager/clone.h"
-#include "manager/loop.h"
 #include "manager/hint.h"
 #include "manager/spare_cpu.h"
-#include "manager/start.h"
 #include "manager/state.h"
 #include "options/options.h"
 #include "os/lock.h"
@@ -26,7 +24,7 @@
 
 /* Slow paths between two wakes: a wake costs the program as much as five page faults. */
 #define HINTS_PER_WAKE 256u
-/* Slow paths between two looks whether one can be started, or whether what is in use is resident. */
+/* Slow paths between two looks: whether one can be started, and whether what is in use is resident. */
 #define ASK_EVERY 16u
 /* How long it stays away where no thread can be made. */
 #define REFUSED_NS 1000000000ull
@@ -43,8 +41,8 @@ static char *block; /* stack and thread block, kept for the next thread */
 
 /* ---- starting; by a thread of the program, all its signals blocked, since a handler may park ---- */
 
-/* Its sections must find the cid of nobody where they look for it, and the kernel nothing at all.  Where libc has
- * the rseq area among very large thread-local variables that is beyond the thread block. */
+/* The manager's sections must find the cid of nobody where they look for a cid, and the kernel no rseq area.  Where
+ * libc has put that area beyond very large thread-local variables, it lies outside the thread block. */
 static bool thread_block_covers(ptrdiff_t offset)
 {
     return offset >= -(ptrdiff_t)THREAD_BLOCK_HALF && offset + CACHE_LINE <= (ptrdiff_t)THREAD_BLOCK_HALF;
@@ -136,7 +134,7 @@ static void start(void)
 
 /* ---- whether ---- */
 
-/* Nobody wants it gone, and the last one is. */
+/* True if nobody wants the manager gone, and the last one has left. */
 static bool may_start(void)
 {
     return atomic_load(&manager_life.parks) == 0 && atomic_load(&manager_life.tid) == 0;
@@ -160,15 +158,10 @@ static bool is_resident(void)
     return atomic_fetch_add(&asked, 1) % ASK_EVERY == 0 && os_resident_peak_bytes() >= MANAGER_START_BYTES;
 }
 
-static size_t in_use_bytes(void)
-{
-    return span_in_use_bytes() + mapping_in_use_bytes();
-}
-
 /* A forked child has its parent's heap and mostly lives for a moment: it is given time. */
 static bool is_worthwhile(void)
 {
-    size_t in_use = in_use_bytes();
+    size_t in_use = heap_in_use_bytes();
     bool is_large = in_use >= start_bytes ||
                     (in_use >= MANAGER_START_BYTES && atomic_fetch_add(&hints, 1) >= 4 * HINTS_PER_WAKE);
     return is_large && is_time() && (option_get(option_manager) == manager_on || is_resident());
@@ -192,14 +185,8 @@ void manager_start_look(void)
     atomic_store(&asked, 0);
 }
 
-COLD void manager_hint_unmapping_slow(void)
-{
-    manager_start_look();
-    manager_hint_slow(manager_absent);
-}
-
 void manager_start_forget(void)
 {
-    start_bytes = in_use_bytes() + MANAGER_START_BYTES;
+    start_bytes = heap_in_use_bytes() + MANAGER_START_BYTES;
     atomic_store(&hints, 0);
 }

@@ -15,7 +15,8 @@ static inline enum manager_state manager_state_in(uint32_t word)
 /* From one state to another, unless something else was said meanwhile. */
 bool manager_change(enum manager_state from, enum manager_state to);
 
-/* From absent to busy, a new generation; false if it was not absent.  And back, for everybody who waits for that. */
+/* manager_begin: from absent to busy, a new generation; false if it was not absent. manager_end: back to absent, and
+ * wakes everybody who waits for that. */
 bool manager_begin(void);
 void manager_end(void);
 
@@ -28,5 +29,13 @@ void manager_stay_away(uint64_t for_ns);
 
 /* By the manager: its cpu time so far. */
 void manager_note_cpu_us(uint64_t us);
+
+/* ---- loop.c, start.c ---- */
+
+/* The manager's thread: returns when it was asked to stop, or is in the program's way. */
+void manager_run(void);
+
+/* In a forked child: what the parent had in use does not make a manager worthwhile here. */
+void manager_start_forget(void);
 
 #endif

@@ -14,10 +14,11 @@ void wake_manager(void);
 uint32_t wake_count(void);
 /* Returns when it was woken since `heard`, or at `when_ns`. */
 void wake_wait_until(uint32_t heard, uint64_t when_ns);
-/* Returns when it was woken since `heard`.  Ends the thread, and so the process, if it is the last one. */
+/* Returns when it was woken since `heard`.  If it is the last thread of the process it ends instead, and the process
+ * with it. */
 void wake_wait(uint32_t heard);
 
-/* By any thread, before a manager is started: if it is the process's first, it is known from now on. */
+/* By any thread, before a manager is started: if it is the process's first thread, that is noted. */
 void wake_note_leader(void);
 /* In a forked child: another thread is the first. */
 void wake_forget_leader(void);

@@ -31,19 +31,25 @@ static char to_lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* Position of `word` in a comma-separated list, or -1. */
+/* Length of the first word of a comma-separated list. */
+static size_t word_length(const char *list)
+{
+    size_t n = 0;
+    while (list[n] != '\0' && list[n] != ',')
+        n++;
+    return n;
+}
+
+/* Position of `word` in such a list, or -1. */
 static int choice_position(const char *choices, const char *word)
 {
     for (int position = 0;; position++) {
-        size_t n = 0;
-        while (choices[n] != '\0' && choices[n] != ',' && choices[n] == word[n])
-            n++;
-        if ((choices[n] == ',' || choices[n] == '\0') && word[n] == '\0')
+        size_t n = word_length(choices);
+        if (text_length(word) == n && text_begins(choices, word))
             return position;
-        while (*choices != '\0' && *choices != ',')
-            choices++;
-        if (*choices++ == '\0')
+        if (choices[n] == '\0')
             return -1;
+        choices += n + 1;
     }
 }
 
@@ -72,26 +78,23 @@ static void line_part(struct line *line, const char *text, size_t length)
 static void line_choices(struct line *line, const char *choices)
 {
     for (;;) {
-        size_t n = 0, next = 0;
-        while (choices[n] != ',' && choices[n] != '\0')
-            n++;
+        size_t n = word_length(choices);
         line_part(line, choices, n);
         if (choices[n] == '\0')
             return;
         choices += n + 1;
-        while (choices[next] != ',' && choices[next] != '\0')
-            next++;
-        line_text(line, choices[next] == '\0' ? " or " : ", ");
+        line_text(line, choices[word_length(choices)] == '\0' ? " or " : ", ");
     }
 }
 
-static void warn(const char *entry, size_t name_length, const char *choices)
+/* `why`: it is no option; NULL: its value is none of these. */
+static void warn(const char *entry, size_t name_length, const char *why, const char *choices)
 {
     struct line line = LINE_EMPTY;
     line_text(&line, "sutler: ");
     line_part(&line, entry, name_length);
-    if (choices == NULL) {
-        line_text(&line, ": unknown option; ignored\n");
+    if (why != NULL) {
+        line_text(&line, why);
     } else {
         const char *value = entry + name_length + 1;
         line_text(&line, ": unknown value '");
@@ -103,16 +106,23 @@ static void warn(const char *entry, size_t name_length, const char *choices)
     line_tell(&line);
 }
 
-/* No mistakes, and none of ours: those of the engines (papers/engines/), which may have us as the library below them, of the tool
- * and of the tests. */
+/* Variables that others read: the engines (papers/engines), which may run over this library, the hardened library, the
+ * tool and the tests. */
 static bool is_for_others(const char *name)
 {
     static const char *const names[] = {
-        "engine_backend", "engine_spins", "harden", "report", "trace", "lfb", "mmt_design", "checks", "checks_options", "library", "test_seed"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        "engine_backend", "engine_spins", "harden", "report", "trace", "lfb", "mmt_design", "checks",
+        "checks_options", "policy", "library", "test_seed"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (text_equal(name, names[i]))
             return true;
     return false;
+}
+
+/* What this library did once, and the one of papers/policies does. */
+static bool is_policy(const char *name, const char *value)
+{
+    return text_equal(name, "online") || (text_equal(name, "sync") && text_equal(value, "thread"));
 }
 
 /* `entry` is SUTLER_NAME=VALUE. */
@@ -125,15 +135,20 @@ static void take_entry(const char *entry)
             name[n++] = to_lower(entry[length]);
     if (entry[length] == '\0')
         return;
+    const char *value = entry + length + 1;
+    if (is_policy(name, value)) {
+        warn(entry, length, ": this policy is only in libsutler_policies.so (papers/policies); ignored\n", NULL);
+        return;
+    }
     enum option o = option_find(name);
     if (o == option_count) {
         if (!is_for_others(name))
-            warn(entry, length, NULL);
+            warn(entry, length, ": unknown option; ignored\n", NULL);
         return;
     }
-    int position = choice_position(row[o].choices, entry + length + 1);
+    int position = choice_position(row[o].choices, value);
     if (position < 0)
-        warn(entry, length, row[o].choices);
+        warn(entry, length, NULL, row[o].choices);
     else
         option_value[o] = (unsigned char)position;
 }
@@ -159,16 +174,10 @@ size_t option_word(enum option o, char *buffer, size_t size)
     const char *at = row[o].choices;
     for (unsigned skip = option_get(o); skip > 0; at++)
         skip -= *at == ',';
-    size_t n = 0;
-    for (; at[n] != '\0' && at[n] != ','; n++)
-        if (n + 1 < size)
-            buffer[n] = at[n];
+    size_t n = word_length(at), kept = size > 0 ? min_size(n, size - 1) : 0;
+    for (size_t i = 0; i < kept; i++)
+        buffer[i] = at[i];
     if (size > 0)
-        buffer[min_size(n, size - 1)] = '\0';
+        buffer[kept] = '\0';
     return n;
-}
-
-const char *option_name(enum option o)
-{
-    return row[o].name;
 }

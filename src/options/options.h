@@ -19,7 +19,6 @@ enum { on_error_abort, on_error_report };
 enum { stats_off, stats_text, stats_json };
 enum { manager_auto, manager_on, manager_off };
 enum { huge_pages_auto, huge_pages_on, huge_pages_off };
-enum { online_many, online_one };
 enum { deepbind_on, deepbind_off };
 
 extern _Atomic unsigned char option_value[option_count];
@@ -40,6 +39,5 @@ int option_set(enum option o, const char *word);
 
 /* Writes the chosen word, or the whole list of choices, into a buffer; returns the length it would need. */
 size_t option_word(enum option o, char *buffer, size_t size);
-const char *option_name(enum option o);
 
 #endif

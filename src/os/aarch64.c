@@ -2,9 +2,9 @@
  *
  * What the sections ask of the system on aarch64 only, where not every kernel keeps rseq's promises (rcs/restart.c).
  *
- * The signal one interrupts oneself with is SIGURG: by default it is ignored, so that none of somebody else's that
- * comes at the same moment is lost, and debuggers pass it on without stopping.  A timer of POSIX's is not inherited
- * over exec, and a program that has timers of its own does not see it.
+ * The signal is SIGURG.  By default it is ignored, so if somebody else sends one at the same moment nothing is lost,
+ * and debuggers pass it on without stopping.  A POSIX timer sends it: that is not inherited over exec, and does not
+ * disturb the program's own timers.
  */
 #include "os/os.h"
 
@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "os/filter.h"
+#include "os/line.h"
 #include "os/syscall.h"
 
 /* The kernel's own layouts. */
@@ -78,19 +79,11 @@ bool os_interrupt_begin(struct os_interruption *i, uint64_t delay_ns)
 
 void os_interrupt_end(struct os_interruption *i)
 {
-    /* A signal that is on its way comes before this call returns: afterwards nobody is there to catch it. */
+    /* A signal that is on its way comes before this call returns; after it, none does. */
     sys_call(SYS_timer_delete, i->timer, 0, 0, 0, 0, 0);
     set_mask(SIG_SETMASK, &i->signals_before, NULL);
     const struct action before = {i->handler_before, i->flags_before, NULL, i->mask_before};
     set_action(&before, NULL);
-}
-
-static unsigned number_at(const char **text)
-{
-    unsigned number = 0;
-    for (; **text >= '0' && **text <= '9'; ++*text)
-        number = number * 10 + (unsigned)(**text - '0');
-    return number;
 }
 
 unsigned os_kernel_release(void)
@@ -98,9 +91,10 @@ unsigned os_kernel_release(void)
     struct utsname name;
     if (sys_failed(sys_call_if(need_plain, SYS_uname, (long)&name, 0, 0, 0, 0, 0)))
         return 0;
-    const char *at = name.release;
-    unsigned major = number_at(&at);
-    at += *at == '.';
-    return major * 1000 + number_at(&at);
+    const char *minor = name.release;
+    while (*minor != '.' && *minor != '\0')
+        minor++;
+    size_t low = *minor == '.' ? text_number(minor + 1) : 0;
+    return (unsigned)(text_number(name.release) * 1000 + (low == SIZE_MAX ? 0 : low));
 }
 #endif

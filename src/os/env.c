@@ -12,22 +12,14 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
-static bool begins_with(const char *text, const char *prefix)
-{
-    while (*prefix != '\0')
-        if (*text++ != *prefix++)
-            return false;
-    return true;
-}
-
-/* One longer than this is none of ours. */
+/* No entry of ours is longer. */
 #define ENTRY_BYTES_MAX 4096
 
-/* A piece of the environment, behind what the last one left over of an entry. */
+/* A piece of the environment.  It begins with what the last piece held of an entry that it did not end. */
 struct piece {
     char text[4 * ENTRY_BYTES_MAX];
     size_t used;
-    bool skips; /* up to the next end of an entry: its beginning did not fit */
+    bool skips; /* the rest of an entry whose beginning did not fit */
 };
 
 static void move_down(char *text, size_t from, size_t bytes)
@@ -42,7 +34,7 @@ static void visit_whole(struct piece *p, const char *prefix, void (*visit)(const
     size_t start = 0;
     for (size_t i = 0; i < p->used; i++)
         if (p->text[i] == '\0') {
-            if (!p->skips && begins_with(p->text + start, prefix))
+            if (!p->skips && text_begins(p->text + start, prefix))
                 visit(p->text + start);
             p->skips = false;
             start = i + 1;
@@ -79,6 +71,6 @@ void os_env_each(const char *prefix, void (*visit)(const char *entry))
         return;
     }
     for (char **entry = environ; *entry != NULL; entry++)
-        if (begins_with(*entry, prefix))
+        if (text_begins(*entry, prefix))
             visit(*entry);
 }

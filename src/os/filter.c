@@ -11,7 +11,7 @@
 
 #include "os/os.h"
 
-/* FILTER_COMING is counted: of those that are being installed right now. */
+/* The bits from FILTER_COMING on are a count: of filters that are being installed right now. */
 enum { FILTER_INHERITED = 1, FILTER_OWN = 2, FILTER_COMING = 4 };
 static _Atomic uint32_t filters;
 
@@ -74,13 +74,12 @@ long sys_call_if(enum need need, long number, long a, long b, long c, long d, lo
 
 void os_expect_filter(void)
 {
-    /* Whom a handler interrupted that installs a filter is inside for as long; so is, in a forked child, who is not
-     * there. */
-    static _Atomic uint32_t never;
+    /* A thread whose signal handler installs the filter stays inside meanwhile, and a forked child counts threads that
+     * it does not have.  So this does not wait for ever. */
     const uint64_t moment_ns = 100000;
     atomic_fetch_add(&filters, FILTER_COMING);
     for (int i = 0; i < 100 && atomic_load(&inside) != 0; i++)
-        os_futex_wait_for(&never, 0, moment_ns);
+        os_sleep(moment_ns);
 }
 
 void os_note_filter(bool is_installed)

@@ -10,8 +10,8 @@
 #include "os/syscall.h"
 
 enum need {
-    need_luxury, /* where the options allow it and no filter is in force, unless the operator vouches for that one */
-    need_plain,  /* where no filter is in force, or as a luxury: few, and nobody is there to refuse them */
+    need_luxury, /* made where the options allow it, and no filter is in force but one the operator vouches for */
+    need_plain,  /* made where no filter is in force, whatever the options; or where luxuries are */
 };
 
 long sys_call_if(enum need need, long number, long a, long b, long c, long d, long e, long f);

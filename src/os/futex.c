@@ -41,6 +41,12 @@ void os_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeo
     sys_call(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, expected, (long)&timeout, 0, 0);
 }
 
+void os_sleep(uint64_t ns)
+{
+    static _Atomic uint32_t never;
+    os_futex_wait_for(&never, 0, ns);
+}
+
 void os_futex_wait_shared(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
 {
     struct timespec timeout = timespec_of(timeout_ns);

@@ -40,6 +40,6 @@ void os_guest_take_no_precedence(void)
         sys_call(SYS_sched_setscheduler, 0, SCHED_OTHER, (long)&none, 0, 0, 0);
     }
     long program = nice_of(os_process_id());
-    if (program > nice_of(0) && program < 20) /* back it may not go: that takes a capability */
+    if (program > nice_of(0) && program < 20) /* it could not go back: that takes a capability */
         sys_call(SYS_setpriority, PRIO_PROCESS, 0, program, 0, 0, 0);
 }

@@ -7,9 +7,9 @@
 
 #include "base/compiler.h"
 
-/* At its birth, all signals blocked.  The calling thread loses its capabilities: should a change of credentials miss it,
- * it keeps no privilege.  And it answers the signal by which libraries (libcap's libpsx) reach every thread that the
- * system lists, and wait for all of them. */
+/* At its birth, with all signals blocked.  The calling thread loses its capabilities: should a change of credentials
+ * miss it, it keeps no privilege.  And it lets through the signal by which libraries (libcap's libpsx) reach every
+ * thread that the system lists, for they wait until all of them have answered. */
 void os_guest_renounce(void);
 
 /* Leaves real-time and deadline scheduling, which the thread inherits from the one that made it, and takes over the nice

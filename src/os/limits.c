@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the process's control groups (of version 2 and version 1) and the machine leave it.  Read from files
- * each time; a file that cannot be read is no limit.  Each opening is counted: who asks is to ask rarely.
+ * What the process's control groups (of version 2 and version 1) and the machine leave it.  Read from files each time;
+ * a file that cannot be read is no limit.  Each opening is counted, for callers should ask rarely.
  */
 #include <fcntl.h>
 #include <linux/limits.h>
@@ -56,50 +56,22 @@ const char *os_read_file_for_report(const char *path, char *text, size_t size)
     return read_file(need_plain, path, text, size);
 }
 
-static bool starts_with(const char *text, const char *prefix)
-{
-    while (*prefix != '\0' && *text == *prefix)
-        text++, prefix++;
-    return *prefix == '\0';
-}
-
-/* What follows `key` at the start of a line; NULL if no line has it. */
+/* What follows `key` at the start of a line; nothing if no line has it. */
 static const char *after_key(const char *text, const char *key)
 {
     while (*text != '\0') {
-        if (starts_with(text, key))
+        if (text_begins(text, key))
             return text + text_length(key);
         while (*text != '\0' && *text++ != '\n')
             ;
     }
-    return NULL;
-}
-
-/* The number after blanks; SIZE_MAX if there is none ("max", or nothing). */
-static size_t number(const char *text)
-{
-    while (text != NULL && *text == ' ')
-        text++;
-    if (text == NULL || *text < '0' || *text > '9')
-        return SIZE_MAX;
-    size_t value = 0;
-    for (; *text >= '0' && *text <= '9'; text++)
-        value = value * 10 + (size_t)(*text - '0');
-    return value;
+    return text;
 }
 
 static const char *after_digits(const char *text)
 {
     while (*text >= '0' && *text <= '9')
         text++;
-    return text;
-}
-
-/* What follows so many words, with a blank behind each. */
-static const char *after_words(const char *text, unsigned count)
-{
-    for (; count > 0 && *text != '\0'; text++)
-        count -= *text == ' ';
     return text;
 }
 
@@ -141,7 +113,7 @@ static const char *path_of(const char *rows, const struct version *v)
     while (*rows != '\0') {
         while (*rows >= '0' && *rows <= '9')
             rows++;
-        if (starts_with(rows, v->row))
+        if (text_begins(rows, v->row))
             return rows + text_length(v->row);
         while (*rows != '\0' && *rows++ != '\n')
             ;
@@ -193,16 +165,16 @@ static const char *group_read(struct group *g, const char *file, char *text, siz
 static size_t group_headroom(struct group *g, const struct version *v)
 {
     char text[4096];
-    size_t limit = number(group_read(g, v->limit, text, sizeof text));
+    size_t limit = text_number(group_read(g, v->limit, text, sizeof text));
     if (v->soft_limit != NULL)
-        limit = min_size(limit, number(group_read(g, v->soft_limit, text, sizeof text)));
+        limit = min_size(limit, text_number(group_read(g, v->soft_limit, text, sizeof text)));
     if (limit >= NO_LIMIT_BYTES)
         return SIZE_MAX;
-    size_t used = number(group_read(g, v->used, text, sizeof text));
+    size_t used = text_number(group_read(g, v->used, text, sizeof text));
     if (used == SIZE_MAX)
         return SIZE_MAX;
     /* Files read once are dropped before anybody is killed. */
-    size_t cache = number(after_key(group_read(g, "/memory.stat", text, sizeof text), v->file_cache));
+    size_t cache = text_number(after_key(group_read(g, "/memory.stat", text, sizeof text), v->file_cache));
     used -= cache == SIZE_MAX ? 0 : min_size(cache, used);
     return limit > used ? limit - used : 0;
 }
@@ -221,7 +193,7 @@ static size_t groups_headroom(const char *rows, const struct version *v)
 size_t os_machine_headroom(void)
 {
     char text[256];
-    size_t kib = number(after_key(os_read_file("/proc/meminfo", text, sizeof text), "MemAvailable:"));
+    size_t kib = text_number(after_key(os_read_file("/proc/meminfo", text, sizeof text), "MemAvailable:"));
     return kib > SIZE_MAX >> 10 ? SIZE_MAX : kib << 10;
 }
 
@@ -232,25 +204,25 @@ size_t os_groups_headroom(void)
     return min_size(groups_headroom(rows, &version_2), groups_headroom(rows, &version_1));
 }
 
-/* The whole part of "some avg10=N.NN", by the process's group or else the machine. */
 bool os_may_map_freely(void)
 {
     char text[2048];
     const char *limits = os_read_file("/proc/self/limits", text, sizeof text);
-    bool is_limited = number(after_key(limits, "Max address space")) != SIZE_MAX ||
-                      number(after_key(limits, "Max data size")) != SIZE_MAX;
-    return !is_limited && number(os_read_file("/proc/sys/vm/overcommit_memory", text, sizeof text)) != 2;
+    bool is_limited = text_number(after_key(limits, "Max address space")) != SIZE_MAX ||
+                      text_number(after_key(limits, "Max data size")) != SIZE_MAX;
+    return !is_limited && text_number(os_read_file("/proc/sys/vm/overcommit_memory", text, sizeof text)) != 2;
 }
 
+/* The whole part of "some avg10=N.NN", of the process's group or else of the machine. */
 unsigned os_memory_stall_percent(void)
 {
     char text[PATH_MAX];
     struct group g;
     group_own(&g, read_rows(text, sizeof text), &version_2);
     const char *line = after_key(group_read(&g, "/memory.pressure", text, sizeof text), "some avg10=");
-    if (line == NULL)
+    if (*line == '\0')
         line = after_key(os_read_file("/proc/pressure/memory", text, sizeof text), "some avg10=");
-    size_t percent = number(line);
+    size_t percent = text_number(line);
     return percent == SIZE_MAX ? 0 : (unsigned)percent;
 }
 
@@ -265,16 +237,16 @@ static size_t quota_2(struct group *g)
 {
     char text[64];
     const char *at = group_read(g, "/cpu.max", text, sizeof text); /* "QUOTA PERIOD" or "max PERIOD" */
-    return percent_of(number(at), number(after_words(at, 1)));
+    return percent_of(text_number(at), text_number(text_after_words(at, 1)));
 }
 
 static size_t quota_1(struct group *g)
 {
     char text[64];
-    size_t quota = number(group_read(g, "/cpu.cfs_quota_us", text, sizeof text)); /* -1: none */
+    size_t quota = text_number(group_read(g, "/cpu.cfs_quota_us", text, sizeof text)); /* -1: none */
     if (quota == SIZE_MAX)
         return UINT32_MAX;
-    return percent_of(quota, number(group_read(g, "/cpu.cfs_period_us", text, sizeof text)));
+    return percent_of(quota, text_number(group_read(g, "/cpu.cfs_period_us", text, sizeof text)));
 }
 
 static size_t groups_quota(const char *rows, const struct version *v, size_t (*quota)(struct group *g))
@@ -307,10 +279,10 @@ static size_t count_listed(const char *text)
 {
     size_t count = 0;
     while (*text >= '0' && *text <= '9') {
-        size_t first = number(text), last = first;
+        size_t first = text_number(text), last = first;
         text = after_digits(text);
         if (*text == '-') {
-            last = number(++text);
+            last = text_number(++text);
             text = after_digits(text);
         }
         count += last - first + 1;
@@ -326,6 +298,6 @@ bool os_cpus_are_busy(void)
     if (online == 0)
         online = count_listed(os_read_file("/sys/devices/system/cpu/online", text, sizeof text));
     /* "0.20 0.18 0.12 RUNNING/ALL LAST" */
-    size_t running = number(after_words(os_read_file("/proc/loadavg", text, sizeof text), 3));
+    size_t running = text_number(text_after_words(os_read_file("/proc/loadavg", text, sizeof text), 3));
     return online != 0 && running != SIZE_MAX && running > online;
 }

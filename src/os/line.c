@@ -101,6 +101,32 @@ size_t text_length(const char *text)
     return n;
 }
 
+bool text_begins(const char *text, const char *prefix)
+{
+    while (*prefix != '\0' && *text == *prefix)
+        text++, prefix++;
+    return *prefix == '\0';
+}
+
+size_t text_number(const char *text)
+{
+    while (*text == ' ')
+        text++;
+    if (*text < '0' || *text > '9')
+        return SIZE_MAX;
+    size_t value = 0;
+    for (; *text >= '0' && *text <= '9'; text++)
+        value = value * 10 + (size_t)(*text - '0');
+    return value;
+}
+
+const char *text_after_words(const char *text, unsigned count)
+{
+    for (; count > 0 && *text != '\0'; text++)
+        count -= *text == ' ';
+    return text;
+}
+
 _Noreturn void check_failed(const char *what, const char *file, int line)
 {
     struct line out = LINE_EMPTY;

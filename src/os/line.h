@@ -30,5 +30,10 @@ void line_tell(struct line *line);
 
 bool text_equal(const char *a, const char *b);
 size_t text_length(const char *text);
+bool text_begins(const char *text, const char *prefix);
+/* The number after blanks; SIZE_MAX if there is none. */
+size_t text_number(const char *text);
+/* What follows so many words, with a blank behind each; the end if there are fewer. */
+const char *text_after_words(const char *text, unsigned count);
 
 #endif

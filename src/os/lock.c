@@ -39,7 +39,8 @@ void lock_allow_quick_release(void)
     quick_releases = true;
 }
 
-/* What is released quickly is held for nanoseconds, as long as its holder runs: to sleep takes a thousand times longer. */
+/* A lock that is released quickly is held for nanoseconds, if its holder runs: to sleep would take a thousand times
+ * longer. */
 static bool take_soon(struct lock *lock)
 {
     const int looks = 16;
@@ -51,8 +52,8 @@ static bool take_soon(struct lock *lock)
     return false;
 }
 
-/* `waited` is set before each attempt, also before the one that takes the lock: others may be asleep, and whoever
- * releases it clears it for one of them. */
+/* `waited` is set before each attempt, the one that takes the lock included: others may be asleep, and whoever releases
+ * the lock clears it for one of them. */
 NOINLINE void lock_wait_slow(struct lock *lock)
 {
     const uint64_t moment_ns = 1000000;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * The one lock.  `held` is taken by a compare-and-swap.  Who finds it held says so in `waited` and sleeps on that word until
- * somebody who released the lock has seen and cleared it.  With as many threads as cpus the holder is often the very
- * thread a spinner keeps off its cpu, so nobody spins, but for a moment where locks are released quickly.
+ * The one lock.  `held` is taken by a compare-and-swap.  A thread that finds it held sets `waited`, and sleeps on that
+ * word until a thread that released the lock has cleared it.  With as many threads as cpus the holder is often the very
+ * thread that a spinning one would keep off its cpu.  So nobody spins, but for a moment where locks are released
+ * quickly.
  *
- * Released by an exchange; or quickly, by a plain store and a look at `waited`.  No atomic instruction keeps these two in
- * order: a look that comes early, while the store is still on its way, misses who begins to wait just then.  So where
- * locks may be released quickly who waits has every running thread pass a barrier (membarrier) after he has said so and
- * before he looks at `held` once more: then either he sees it free, or the look sees him.  Where the system has no such
- * barrier he looks again after a moment.
+ * The lock is released by an exchange; or quickly, by a plain store and a look at `waited`.  No atomic instruction
+ * keeps these two in order: a look that comes early, while the store is still on its way, misses a thread that begins
+ * to wait just then.  So where locks may be released quickly, the waiter sets `waited`, has every running thread pass a
+ * barrier (membarrier), and then looks at `held` once more: either it sees the lock free, or the look saw `waited`.
+ * Where the system has no such barrier the waiter looks again after a moment.
  *
- * Debug builds know which thread holds a lock (lock_is_mine), and check ranks: whoever takes a lock holds none of the same
- * or a higher rank.  So no two threads can wait for each other.  lock_try waits for nobody and may take any.
+ * Debug builds know which thread holds a lock (lock_is_mine), and check ranks: a thread that takes a lock holds none of
+ * the same or a higher rank.  So no two threads can wait for each other. lock_try never waits and may take any lock.
  */
 #ifndef SUTLER_OS_LOCK_H
 #define SUTLER_OS_LOCK_H
@@ -79,7 +80,7 @@ static inline bool lock_is_held(const struct lock *lock)
     return atomic_load_explicit(&lock->held, memory_order_relaxed) != 0;
 }
 
-/* By the caller.  Release builds do not know, and say whether it is held at all. */
+/* True if the caller holds it.  Release builds do not know who does, and say whether anybody does. */
 static inline bool lock_is_mine(const struct lock *lock)
 {
     return atomic_load_explicit(&lock->held, memory_order_relaxed) == lock_mark();
@@ -88,43 +89,19 @@ static inline bool lock_is_mine(const struct lock *lock)
 #ifdef SUTLER_DEBUG
 /* How many locks of each rank the thread holds, in two bits each. */
 #define RANK_BITS 2u
+#define RANK_UNIT(lock) (1u << ((lock)->rank * RANK_BITS))
 extern THREAD_SHARED uint32_t lock_ranks_held;
 _Static_assert((rank_mapping + 1) * RANK_BITS <= 32, "ranks fit");
+#define lock_note_taken(lock)    ((void)(lock_ranks_held += RANK_UNIT(lock)))
+#define lock_note_released(lock) ((void)(lock_ranks_held -= RANK_UNIT(lock)))
+/* For a thread that begins where the thread-local variables of another one were, which may have held locks: the manager
+ * in the child of a fork. */
+#define lock_forget_held() ((void)(lock_ranks_held = 0))
+#else
+#define lock_note_taken(lock)    ((void)(lock))
+#define lock_note_released(lock) ((void)(lock))
+#define lock_forget_held()       ((void)0)
 #endif
-
-static inline void lock_check_rank(const struct lock *lock)
-{
-    (void)lock;
-#ifdef SUTLER_DEBUG
-    ASSERT(lock->rank != 0);
-    ASSERT(lock_ranks_held >> (lock->rank * RANK_BITS) == 0); /* no lock of this rank or a higher one */
-#endif
-}
-
-static inline void lock_note_taken(const struct lock *lock)
-{
-    (void)lock;
-#ifdef SUTLER_DEBUG
-    lock_ranks_held += 1u << (lock->rank * RANK_BITS);
-#endif
-}
-
-static inline void lock_note_released(const struct lock *lock)
-{
-    ASSERT(lock_is_mine(lock));
-#ifdef SUTLER_DEBUG
-    lock_ranks_held -= 1u << (lock->rank * RANK_BITS);
-#endif
-}
-
-/* By a thread that begins where the thread-local variables of another one were: in the child of a fork, of one that may
- * have held locks. */
-static inline void lock_forget_held(void)
-{
-#ifdef SUTLER_DEBUG
-    lock_ranks_held = 0;
-#endif
-}
 
 static inline bool lock_try(struct lock *lock)
 {
@@ -139,13 +116,16 @@ static inline bool lock_try(struct lock *lock)
 
 static inline void lock_take(struct lock *lock)
 {
-    lock_check_rank(lock);
+#ifdef SUTLER_DEBUG
+    ASSERT(lock->rank != 0 && lock_ranks_held < RANK_UNIT(lock)); /* no lock of this rank or a higher one is held */
+#endif
     if (unlikely(!lock_try(lock)))
         lock_wait_slow(lock);
 }
 
 static inline void lock_release(struct lock *lock)
 {
+    ASSERT(lock_is_mine(lock));
     lock_note_released(lock);
     atomic_exchange(&lock->held, 0);
     if (unlikely(atomic_load(&lock->waited) != 0))
@@ -155,6 +135,7 @@ static inline void lock_release(struct lock *lock)
 /* The same without an atomic instruction, for what is done at every call. */
 static inline void lock_release_quickly(struct lock *lock)
 {
+    ASSERT(lock_is_mine(lock));
     lock_note_released(lock);
     atomic_store_explicit(&lock->held, 0, memory_order_release);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);

@@ -29,13 +29,14 @@ void os_init(void);
 
 /* True if a seccomp filter is in force on any thread, or nobody knows.  Cached: no system call. */
 bool os_is_filtered(void);
-/* What the options say of system calls that are not indispensable: true, even under a filter that was there at the
- * start; or false, even without any. */
+/* Whether system calls that are not indispensable may be made, as the options say: true, even under a filter that was
+ * there at the start; false, even without any filter. */
 void os_allow_luxuries(bool allowed);
-/* Whether those are made at present.  Where not, functions that need one answer as if the system did not tell. */
+/* Whether they are made at present.  Where they are not, functions that need one behave as if the system gave no
+ * answer. */
 bool os_may_call_luxuries(void);
-/* The program is about to install a filter: on return no thread is within a call it might forbid.  Then, whether it
- * did; if so there are no luxuries in this process any more, and in its children none either.  [signal] */
+/* os_expect_filter: the program is about to install a filter; on return no thread is within a call it might forbid.
+ * os_note_filter: whether it did.  If so, neither this process nor its children make luxuries any more. [signal] */
 void os_expect_filter(void);
 void os_note_filter(bool is_installed);
 
@@ -72,17 +73,17 @@ struct os_range {
  * any of them was refused. */
 bool os_purge_ranges(const struct os_range *ranges, size_t count);
 
-/* Has the system put a page there: whatever it holds stays, even while another thread writes it. */
+/* Makes the system put a page there.  What the page holds stays, even while another thread writes to it. */
 void os_touch(void *page);
 
-/* Which pages are there, a byte each, 0 or 1; false if that is not known. */
+/* Which pages are resident, a byte each, 0 or 1; false if that is not known. */
 bool os_find_resident(void *address, size_t size, unsigned char *there);
 
 /* Splits the huge page that holds this page, if there is one: purging a part of a whole one frees nothing. */
 void os_split_huge(void *page);
 
-/* The system may take the pages whenever it wants memory, and until then they are had again by writing to them; what they
- * hold is lost.  False if it cannot. */
+/* From now on the system may take the pages whenever it wants memory, until they are written to again.  What they hold
+ * is lost.  False if the system cannot. */
 bool os_give_up(void *address, size_t size);
 
 /* Asks for huge pages in the range, or for none from here on: hints. */
@@ -100,7 +101,7 @@ const char *os_read_file(const char *path, char *text, size_t size);
 /* The same for a report somebody has asked for: where no filter is in force, whatever the options say. */
 const char *os_read_file_for_report(const char *path, char *text, size_t size);
 
-/* Opens a file for reading; -errno.  And how many were opened since the start. */
+/* Opens a file for reading; -errno on failure.  And how many files were opened since the start. */
 long os_open(const char *path);
 uint64_t os_file_opens(void);
 
@@ -135,6 +136,8 @@ void os_futex_wake_one(_Atomic uint32_t *word);
 void os_futex_wake_all(_Atomic uint32_t *word);
 /* The same for at most `timeout_ns`. */
 void os_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
+/* Sleeps for so long, or less.  It is a wait nobody ends: filters let through what locks need. */
+void os_sleep(uint64_t ns);
 /* For a word the kernel clears when a thread ends. */
 void os_futex_wait_shared(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 void os_futex_wake_all_shared(_Atomic uint32_t *word);
@@ -152,31 +155,32 @@ unsigned os_cpu_limit(void);
 /* Cpu the caller runs on at this moment; 0 if the system does not tell. */
 unsigned os_current_cpu(void);
 
-/* Where the caller runs at this moment; known to threads without libc's data as well. */
+/* Where the caller runs at this moment; a thread without libc's data may ask, too. */
 #define OS_CPU_UNKNOWN UINT32_MAX
 struct os_place {
     unsigned cpu, node;
 };
 struct os_place os_current_place(void);
-/* Moves the caller, if that is where it runs, to another cpu it may run on, if there is one.  Where it may run stays as
- * it is.  Returns whether it tried. */
+/* Moves the caller off this cpu, if it runs there, to another one that it may run on.  Which cpus it may run on stays
+ * as it is.  Returns whether it tried. */
 bool os_leave_cpu(unsigned cpu);
 
-/* The NUMA node where the calling thread's new pages shall lie; and whether nobody has said so yet. */
+/* Whether nobody has set a memory policy for the calling thread; and the NUMA node where its new pages should lie from
+ * now on. */
 bool os_has_default_memory_policy(void);
 void os_prefer_node(unsigned node);
 
 void os_yield(void);
 
-/* How many cpus a thread may run on; 0: the caller.  0 if there is no such thread in this process (any more). */
+/* How many cpus a thread may run on (`tid` 0: the caller); 0 if this process has no such thread (any more). */
 unsigned os_cpus_allowed(uint32_t tid);
 /* The caller's thread id, and its process's; 0 if not known. */
 uint32_t os_thread_id(void);
 uint32_t os_process_id(void);
 
-/* A thread made by a raw clone: fills in what code of libc expects to find at its thread pointer; names it, gives it an
- * empty file descriptor table of its own (false if it cannot: it must not open files then) and has it work in no
- * directory that could be wanted back. */
+/* For a thread made by a raw clone.  The first fills in what libc's code expects to find at the thread pointer.  The
+ * second, called by the thread, names it, moves it to the root directory so that it keeps no other busy, and gives it
+ * an empty file descriptor table of its own; false if it cannot: then the thread must not open files. */
 void os_thread_block_prepare(void *thread_pointer);
 bool os_thread_settle(const char *name);
 /* How many threads the process has, as the system counts; 0 if it does not tell. */
@@ -185,14 +189,14 @@ unsigned os_thread_count(void);
 void os_thread_wait_gone(uint32_t tid);
 /* Cpu time of the calling thread. */
 uint64_t os_thread_cpu_us(void);
-/* The word that is the process's first thread's id until that thread ends, when the kernel clears it and wakes one who
- * waits for it; only that thread can ask.  NULL if the caller is another, or the system does not tell. */
+/* The word that holds the id of the process's first thread.  When that thread ends the kernel clears it and wakes one
+ * thread that waits for it.  Only the first thread can ask: NULL to others, or if the system does not tell. */
 _Atomic uint32_t *os_leader_word(void);
 /* True if the process's first thread has ended, with *status, and nobody but the caller is left. */
 bool os_is_alone(int *status);
 /* Ends the calling thread; the status of a process's last thread is the process's. */
 _Noreturn void os_thread_exit(int status);
-/* True if the process has, or got by its file, privileges an ordinary user has not; or nobody knows. */
+/* True if the process has privileges an ordinary user has not, or got them by its file, or if that is not known. */
 bool os_is_privileged(void);
 /* Blocks all signals of the calling thread; the value restores them.  Under a filter, where there is no manager either,
  * neither does anything. */
@@ -213,8 +217,8 @@ bool os_fence(void);
 /* The kernel's release, major * 1000 + minor: 6012 for 6.12.  0 if the system does not tell. */
 unsigned os_kernel_release(void);
 
-/* The caller interrupts itself once, by a signal `delay_ns` (less than a second) from now.  While one is under way no
- * other may be. */
+/* The caller has a signal interrupt it once, `delay_ns` (less than a second) from now.  Only one such interruption may
+ * be under way. */
 struct os_interruption {
     _Atomic uint32_t inside;     /* the caller's: whether it is where it wants to be interrupted */
     _Atomic uint32_t happened;   /* the signal was delivered */
@@ -233,7 +237,7 @@ void os_interrupt_end(struct os_interruption *i);
 /* A duplicate of `fd`, closed on exec, with a number programs do not use; `fd` itself if there can be none. */
 int os_keep_fd(int fd);
 
-/* At the start. */
+/* Remembers what standard error is.  A part of os_init. */
 void os_note_standard_error(void);
 /* Standard error, or `kept`, a duplicate of it (or itself), if its number still stands for what it did at the start; else
  * -1: the program has closed it, and the number may be that of a file of its own. */

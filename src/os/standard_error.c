@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Standard error, and whether it still is.  A program may close it, and the next file it opens has number 2: a data file,
- * or a client's connection, into which a report must not be written.  So what the number stood for at the start is
- * remembered, and compared before a line is written: one fstat at the start, and one for each line.  Under a seccomp
- * filter, which need not let that through, number 2 is taken for what it was.
+ * Standard error, and whether number 2 still is that.  A program may close it, and the next file it opens has number 2:
+ * a data file, or a client's connection, into which a report must not be written.  So what the number stood for at the
+ * start is remembered, and compared before a line is written: one fstat at the start, and one for each line.  Under a
+ * seccomp filter, which need not let that through, number 2 is taken for what it was.
  */
 #include <fcntl.h>
 #include <sys/stat.h>

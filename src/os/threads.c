@@ -15,6 +15,7 @@
 
 #include "base/bits.h"
 #include "os/filter.h"
+#include "os/line.h"
 #include "os/os.h"
 #include "os/syscall.h"
 
@@ -27,10 +28,9 @@ unsigned os_cpu_limit(void)
 
 void os_yield(void)
 {
-    static _Atomic uint32_t never;
     const uint64_t moment_ns = 1000;
     if (sys_failed(sys_call_if(need_luxury, SYS_sched_yield, 0, 0, 0, 0, 0, 0)))
-        os_futex_wait_for(&never, 0, moment_ns);
+        os_sleep(moment_ns);
 }
 
 static bool is_ours(uint32_t tid)
@@ -109,12 +109,11 @@ void os_thread_wait_gone(uint32_t tid)
     /* Mostly some microseconds.  A debugger that looks at the thread can keep it there: not for ever. */
     const uint64_t moment_ns = 100000;
     const int soon = 100;
-    static _Atomic uint32_t never;
     for (int i = 0; i < 10000 && is_ours(tid); i++)
         if (i < soon)
             os_yield();
         else
-            os_futex_wait_for(&never, 0, moment_ns);
+            os_sleep(moment_ns);
 }
 
 uint64_t os_thread_cpu_us(void)
@@ -150,37 +149,18 @@ _Atomic uint32_t *os_leader_word(void)
     return *word == own ? word : NULL;
 }
 
-static const char *skip_fields(const char *at, int count)
-{
-    while (count-- > 0 && *at != '\0') {
-        at++;
-        while (*at != ' ' && *at != '\0')
-            at++;
-    }
-    return at;
-}
-
 bool os_is_alone(int *status)
 {
-    long fd = os_open("/proc/self/stat");
-    if (sys_failed(fd))
-        return false;
     char text[1024];
-    long n = sys_call(SYS_read, fd, (long)text, sizeof text - 1, 0, 0, 0);
-    sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-    if (n <= 0)
+    size_t end = text_length(os_read_file("/proc/self/stat", text, sizeof text));
+    while (end > 0 && text[end - 1] != ')')
+        end--;
+    /* pid (name) state ...: the state is the third field, the number of threads the 20th, and the first thread's exit
+     * code the 52nd. */
+    const char *state = text_after_words(text + end, 1);
+    if (*state != 'Z' || text_number(text_after_words(state, 20 - 3)) > 2)
         return false;
-    text[n] = '\0';
-    while (n > 0 && text[n - 1] != ')')
-        n--;
-    /* pid (name) state ...: the number of threads is the 20th field, the exit code of the first the 52nd. */
-    const char *state = text + n, *threads = skip_fields(state, 20 - 3), *code = skip_fields(state, 52 - 3);
-    if (state[0] != ' ' || state[1] != 'Z' || threads[0] != ' ' || threads[1] > '2' || threads[2] != ' ')
-        return false;
-    unsigned value = 0;
-    for (code += *code == ' '; *code >= '0' && *code <= '9'; code++)
-        value = value * 10 + (unsigned)(*code - '0');
-    *status = (int)(value >> 8 & 0xff);
+    *status = (int)(text_number(text_after_words(state, 52 - 3)) >> 8 & 0xff);
     return true;
 }
 
@@ -197,7 +177,7 @@ struct os_place os_current_place(void)
     return failed ? (struct os_place){OS_CPU_UNKNOWN, 0} : here;
 }
 
-/* Narrowed and widened again.  Should somebody else change the mask in these microseconds, that is lost. */
+/* Narrows the mask and widens it again.  If somebody else changes it in these microseconds, that change is lost. */
 bool os_leave_cpu(unsigned cpu)
 {
     unsigned long mask[128] = {0}, bit = 1ul << cpu % 64;
@@ -255,7 +235,7 @@ bool os_fence(void)
     return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }
 
-/* libc makes its stack canary and its pointer guard of the same sixteen bytes: they must not be told from the answer. */
+/* libc makes its stack canary and its pointer guard of the same sixteen bytes: the answer must not give them away. */
 uint32_t os_random(void)
 {
     static _Atomic uint64_t asked;

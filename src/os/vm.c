@@ -9,6 +9,7 @@
 
 #include "base/bits.h"
 #include "os/filter.h"
+#include "os/line.h"
 #include "os/os.h"
 #include "os/syscall.h"
 
@@ -37,9 +38,9 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-/* The system lays the file name the program was started by, and a word of zeros behind it, at the very end of the stack,
- * and that at the end of the address space, less a page on some machines; or, at random, up to gigabytes below.  To see it
- * costs no system call. */
+/* At the end of the stack lie the name of the file the program was started from, and a word of zeros.  Without
+ * randomization the stack ends where the address space does, or a page below on some machines; with it, up to gigabytes
+ * below.  To look costs no system call. */
 bool os_is_randomized(void)
 {
     const char *at = (const char *)getauxval(AT_EXECFN);
@@ -94,7 +95,7 @@ bool os_guard(void *address, size_t size, bool guarded)
 
 void os_unmap(void *address, size_t size)
 {
-    /* Refused where it would split a mapping and there may be no more of them: then at least the pages go. */
+    /* Refused where it would split a mapping and the process has as many as it may have: then at least the pages go. */
     if (sys_failed(sys_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0)))
         os_purge(address, size);
 }
@@ -174,8 +175,9 @@ bool os_keep_from_children(void *address, size_t size, bool keep)
     return !sys_failed(sys_call(SYS_madvise, (long)address, (long)size, advice, 0, 0, 0));
 }
 
-/* A reader who may open it must neither cut it short, which would end all who have it mapped by SIGBUS, nor write.  Not
- * being able to write is newer (Linux 5.1), and comes after our own mapping. */
+/* A process that may open the file must not cut it short, which would end everyone who has it mapped by SIGBUS, and
+ * must not write to it.  The seal against writing is newer (Linux 5.1), and spares the mapping that is there already:
+ * ours. */
 static void seal(long fd)
 {
     const long size_stays = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -212,11 +214,7 @@ size_t os_resident_peak_bytes(void)
 size_t os_resident_bytes(void)
 {
     char text[128];
-    const char *at = os_read_file("/proc/self/statm", text, sizeof text); /* "size resident shared ..." in pages */
-    while (*at != ' ' && *at != '\0')
-        at++;
-    size_t pages = 0;
-    for (at += *at == ' '; *at >= '0' && *at <= '9'; at++)
-        pages = pages * 10 + (size_t)(*at - '0');
-    return pages * os_page_bytes;
+    os_read_file("/proc/self/statm", text, sizeof text); /* "size resident shared ..." in pages */
+    size_t pages = text_number(text_after_words(text, 1));
+    return pages == SIZE_MAX ? 0 : pages * os_page_bytes;
 }

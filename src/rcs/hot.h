@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The constants every fast path reads, together in one cache line.  All zero is a valid state: a limit of zero sends
- * every call to the slow path, which is how the library works before it is initialised and in the lock modes.
+ * every call to the slow path, which is how the library works before it is initialised and in lock mode.
  * Offsets are shared with the assembly.
  */
 #ifndef SUTLER_RCS_HOT_H

@@ -16,7 +16,6 @@
 #include "os/os.h"
 #include "rcs/hot.h"
 #include "rcs/restart.h"
-#include "rcs/test_cids.h"
 
 #if __has_include(<linux/rseq.h>)
 _Static_assert(offsetof(struct rseq, cpu_id) == RSEQ_CPU_ID, "shared with assembly");
@@ -26,8 +25,6 @@ _Static_assert(offsetof(struct rseq, rseq_cs) == RSEQ_CS, "shared with assembly"
 unsigned slot_count, slot_nobody;
 enum sync_mode sync_mode = sync_cpu;
 enum rcs_verdict rcs_verdict = rcs_not_asked;
-
-static unsigned thread_heaps; /* in thread mode */
 
 /* glibc 2.35 and later say where they registered each thread's rseq area. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
@@ -76,7 +73,7 @@ static enum rcs_verdict probe(enum sync_mode wanted, struct heap *empty)
     if (&__rseq_offset == NULL || &__rseq_size == NULL || __rseq_size == 0)
         return rcs_no_libc;
     hot.rseq = __rseq_offset;
-    hot.cid = CID_OFFSET(hot.rseq + (has_mm_cid() ? RSEQ_MM_CID : RSEQ_CPU_ID));
+    hot.cid = hot.rseq + (has_mm_cid() ? RSEQ_MM_CID : RSEQ_CPU_ID);
     uint32_t cid = *(volatile uint32_t *)(thread_pointer() + hot.cid);
     if ((int32_t)rseq_field(RSEQ_CPU_ID) < 0 || cid >= slot_count)
         return rcs_no_libc;
@@ -88,32 +85,20 @@ static enum rcs_verdict probe(enum sync_mode wanted, struct heap *empty)
     return fenced ? rcs_usable : rcs_unfenced;
 }
 
-/* Hoard's number: more than can run at a time, fewer than there may be threads. */
-static unsigned thread_heap_count(void)
-{
-    const unsigned unknown = 64;
-    unsigned count = 2 * os_cpus_allowed(0);
-    return count == 0 ? unknown : count > slot_count ? slot_count : count;
-}
-
 void rcs_start(enum sync_mode wanted, struct heap *empty)
 {
-    const unsigned limit = CID_LIMIT();
+    const unsigned limit = os_cpu_limit();
     slot_count = limit == 0 || limit > SLOT_MAX ? SLOT_MAX : limit;
     for (unsigned slot = 0; slot <= slot_count; slot++)
         heap_of_cid[slot] = empty;
     heap_of_cid[SLOT_MAX] = empty;
     slot_nobody = slot_count;
-    if (wanted == sync_thread)
-        thread_heaps = thread_heap_count();
     /* A section reads heap_of_cid[cid] unchecked. */
     bool covered = limit <= slot_count;
     rcs_verdict = wanted == sync_rcs && !covered ? rcs_cpus_unknown : probe(wanted, empty);
     if (rcs_verdict == rcs_usable || rcs_verdict == rcs_unfenced)
         sync_mode = sync_rcs;
     else
-        sync_mode = wanted == sync_thread ? sync_thread : sync_cpu;
-    if (sync_mode != sync_rcs)
         lock_allow_quick_release();
 }
 
@@ -123,10 +108,7 @@ unsigned sync_slot(void)
 {
     if (sync_mode == sync_rcs)
         return *(volatile uint32_t *)(thread_pointer() + hot.cid);
-    if (sync_mode == sync_cpu)
-        sync_slot_last = os_current_cpu() % slot_count;
-    else
-        sync_slot_last = (uint32_t)((((uintptr_t)thread_pointer() >> 12) * 0x9e3779b97f4a7c15ull) >> 32) % thread_heaps;
+    sync_slot_last = os_current_cpu() % slot_count;
     return sync_slot_last;
 }
 

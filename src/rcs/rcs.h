@@ -10,11 +10,9 @@
  * Heaps, not cids, own data: every section begins by reading heap_of_cid[cid].  To take a heap from the cid it belongs
  * to, store another heap there and fence; whoever was inside a section is restarted and sees the new one.
  *
- * Three modes behind one interface (the rows of LFMalloc's Table 3):
- *   rcs     heap by cid, sections
- *   cpu     heap by the cpu one runs on now, a lock per heap
- *   thread  heap by a hash of the thread, a lock per heap, more heaps than cpus (the 2013 report's allocator)
- * In the last two the caller of sync_compare_and_store holds the heap's lock and nobody touches the heap without.
+ * Two modes behind one interface (rows of LFMalloc's Table 3; papers/policies has the third):
+ *   rcs  heap by cid, sections
+ *   cpu  "lock mode": heap by the cpu of the thread's last slow path; a lock per heap, held by whoever touches the heap
  */
 #ifndef SUTLER_RCS_RCS_H
 #define SUTLER_RCS_RCS_H
@@ -24,7 +22,7 @@
 
 struct heap;
 
-enum sync_mode { sync_rcs, sync_cpu, sync_thread };
+enum sync_mode { sync_rcs, sync_cpu };
 
 enum rcs_result {
     rcs_done = RCS_DONE,       /* committed */
@@ -44,13 +42,13 @@ enum rcs_verdict {
     rcs_cpus_unknown     /* there can be more cpus than SLOT_MAX */
 };
 
-/* Which heap each cid (or cpu, or hash) uses now; `slot_count` entries.  Never NULL after rcs_start.  Where the system
- * is not to be asked how many there can be they are SLOT_MAX: no kernel can be configured for more. */
+/* Which heap each cid (or cpu) uses now; `slot_count` entries, never NULL after rcs_start.  If the system may not be
+ * asked how many cpus there can be, there are SLOT_MAX: no kernel can be configured for more. */
 #define SLOT_MAX 8192
 extern struct heap *heap_of_cid[SLOT_MAX + 1];
 extern unsigned slot_count;
-/* Two more entries, always empty, or one.  The last of the array; and after the slots the cid of threads that own no
- * heap, where every section finds itself "moved". */
+/* Two entries that are always empty, and may be the same: the last of the array; and the one behind the slots,
+ * slot_nobody, the cid of threads that own no heap: every section they try finds itself "moved". */
 extern unsigned slot_nobody;
 extern enum sync_mode sync_mode;
 extern enum rcs_verdict rcs_verdict;
@@ -61,8 +59,8 @@ void rcs_start(enum sync_mode wanted, struct heap *empty);
 
 /* The slot of heap_of_cid the caller should use at this moment; a hint in every mode. */
 unsigned sync_slot(void);
-/* In the lock modes, what it answered the calling thread last; SLOT_MAX, where there is an empty heap, if it was not
- * asked yet.  To ask which cpu one runs on can cost more than all else of a malloc. */
+/* In lock mode: what it answered the calling thread last; SLOT_MAX, where there is an empty heap, if it was not asked
+ * yet.  To ask which cpu one runs on can cost more than the rest of a malloc. */
 extern THREAD_SHARED uint32_t sync_slot_last;
 
 /* In one section: heap_of_cid[cid] == heap and *probe == expected, then *target = value.  Uninterrupted or not at all.
@@ -78,9 +76,9 @@ void rcs_resume_all(void); /* in a forked child */
 bool rcs_is_suspended(void);
 
 /* Returns after every section that was running anywhere in the process when it was called has ended or been restarted.
- * Costs 0.3 to 26 us.  Does nothing in the other modes, where locks do the work. */
+ * Costs 0.3 to 26 us.  Does nothing in lock mode, where locks do the work. */
 bool rcs_fence(void);
-/* False where that is refused for good: a seccomp filter is in force.  Other cids' heaps stay whose they are then. */
+/* False where the fence is refused for good: a seccomp filter is in force.  Then every heap stays with its cid. */
 bool rcs_has_fence(void);
 
 #endif

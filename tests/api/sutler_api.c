@@ -20,7 +20,7 @@ static void options(void)
     CHECK_MSG(strcmp(value, "abort") == 0 || strcmp(value, "report") == 0, "on_error is '%s'", value);
     CHECK(sutler_option_get("sync", value, sizeof value) == 0);
     const char *asked = getenv("SUTLER_SYNC");
-    CHECK_MSG(strcmp(value, "rcs") == 0 || strcmp(value, "cpu") == 0 || strcmp(value, "thread") == 0, "sync is '%s'",
+    CHECK_MSG(strcmp(value, "rcs") == 0 || strcmp(value, "cpu") == 0, "sync is '%s'",
               value);
     if (asked != NULL && strcmp(asked, "rcs") != 0)
         CHECK_MSG(strcmp(value, asked) == 0, "SUTLER_SYNC=%s but sync is '%s'", asked, value);

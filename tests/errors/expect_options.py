@@ -9,16 +9,19 @@ import sys
 
 CASES: list[tuple[dict[str, str], str | None]] = [
     ({}, None),
-    ({"SUTLER_SYNC": "x"}, r"sutler: SUTLER_SYNC: unknown value 'x' \(rcs, cpu or thread\); ignored"),
-    ({"SUTLER_SYNC": ""}, r"sutler: SUTLER_SYNC: unknown value '' \(rcs, cpu or thread\); ignored"),
-    ({"SUTLER_SYNC": "rcsx"}, r"sutler: SUTLER_SYNC: unknown value 'rcsx' \(rcs, cpu or thread\); ignored"),
+    ({"SUTLER_SYNC": "x"}, r"sutler: SUTLER_SYNC: unknown value 'x' \(rcs or cpu\); ignored"),
+    ({"SUTLER_SYNC": ""}, r"sutler: SUTLER_SYNC: unknown value '' \(rcs or cpu\); ignored"),
+    ({"SUTLER_SYNC": "rcsx"}, r"sutler: SUTLER_SYNC: unknown value 'rcsx' \(rcs or cpu\); ignored"),
     ({"SUTLER_ON_ERROR": "shrug"}, r"sutler: SUTLER_ON_ERROR: unknown value 'shrug' \(abort or report\); ignored"),
     ({"SUTLER_MANAGER": "perhaps"}, r"sutler: SUTLER_MANAGER: unknown value 'perhaps' \(auto, on or off\); ignored"),
     ({"SUTLER_STATS": "xml"}, r"sutler: SUTLER_STATS: unknown value 'xml' \(.*\); ignored"),
     ({"SUTLER_SYNC": "x" * 5000}, r"sutler: SUTLER_SYNC: unknown value 'x+.*ignored"),
     ({"SUTLER_SINK": "rcs"}, r"sutler: SUTLER_SINK: unknown option; ignored"),
     ({"SUTLER_SYNC": "cpu"}, None),
-    ({"SUTLER_SYNC": "thread", "SUTLER_ON_ERROR": "report", "SUTLER_MANAGER": "off", "SUTLER_STATS": "0"}, None),
+    ({"SUTLER_SYNC": "thread"}, r"sutler: SUTLER_SYNC: this policy is only in libsutler_policies\.so .*; ignored"),
+    ({"SUTLER_ONLINE": "one"}, r"sutler: SUTLER_ONLINE: this policy is only in libsutler_policies\.so .*; ignored"),
+    ({"SUTLER_POLICY": "thread"}, None),
+    ({"SUTLER_SYNC": "cpu", "SUTLER_ON_ERROR": "report", "SUTLER_MANAGER": "off", "SUTLER_STATS": "0"}, None),
 ]
 
 

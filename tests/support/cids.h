@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Many cpus on a few: programs under libsutler_cids.so, whose cids are what the program says (src/rcs/test_cids.h).
+ * Many cpus on a few: programs under libsutler_cids.so, whose cids are what the program says (cids_library.c).
  *
  * A thread binds itself before it allocates or frees anything; then at most one thread at a time may be bound to a cid.
  * One thread can play many one after the other.

@@ -12,8 +12,9 @@
 #             [LABELS labels]            ci, full (default: both)
 #             [TIMEOUT s] [FULL_TIMEOUT s] [ENVIRONMENT rows] [SERIAL] [NATIVE_ONLY])
 #
-# A mode is rcs, cpu or thread (SUTLER_SYNC) or norseq: the kernel's rseq withheld by the C library, everything else at
-# its default, so that the library's own fallback is what runs.  Where ARGS and FULL_ARGS differ the long run is a test of
+# A mode is rcs or cpu (SUTLER_SYNC); or norseq: the kernel's rseq withheld by the C library, everything else at its
+# default, so that the library's own fallback is what runs; or thread: locks, and more heaps than cpus, chosen by a hash of
+# the thread (papers/policies), so that threads share heaps they did not in cpu mode.  Where ARGS and FULL_ARGS differ the long run is a test of
 # its own, NAME.MODE.full; otherwise one test carries both labels.
 
 set(SUTLER_ALL_MODES rcs cpu thread norseq)
@@ -21,6 +22,22 @@ if(CMAKE_CROSSCOMPILING)
   # qemu-user has no rseq.
   set(SUTLER_ALL_MODES cpu thread)
 endif()
+if(NOT TARGET sutler_policies)
+  list(REMOVE_ITEM SUTLER_ALL_MODES thread)
+endif()
+
+# Sets in the caller what a mode asks for: variables, and the library under test.
+macro(sutler_mode mode)
+  set(library sutler)
+  if("${mode}" STREQUAL "norseq")
+    set(mode_environment GLIBC_TUNABLES=glibc.pthread.rseq=0)
+  elseif("${mode}" STREQUAL "thread")
+    set(mode_environment SUTLER_SYNC=cpu SUTLER_POLICY=thread)
+    set(library sutler_policies)
+  else()
+    set(mode_environment SUTLER_SYNC=${mode})
+  endif()
+endmacro()
 
 include(CheckCCompilerFlag)
 check_c_compiler_flag(-Wno-use-after-free SUTLER_KNOWS_USE_AFTER_FREE)
@@ -36,19 +53,17 @@ endfunction()
 
 function(sutler_test_register)
   cmake_parse_arguments(PARSE_ARGV 0 arg "SERIAL;PRELOAD" "NAME;MODE;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT")
-  set(command ${arg_COMMAND})
-  set(environment TEST_LIBRARY=$<TARGET_FILE:sutler> ${arg_ENVIRONMENT})
-  if(arg_MODE STREQUAL "norseq")
-    list(APPEND environment GLIBC_TUNABLES=glibc.pthread.rseq=0)
-  else()
-    list(APPEND environment SUTLER_SYNC=${arg_MODE})
-  endif()
+  sutler_mode(${arg_MODE})
+  # A command may preload the library itself.
+  string(REPLACE "$<TARGET_FILE:sutler>" "$<TARGET_FILE:${library}>" command "${arg_COMMAND}")
+  string(REPLACE "$<TARGET_FILE:sutler>" "$<TARGET_FILE:${library}>" environment "${arg_ENVIRONMENT}")
+  list(APPEND environment TEST_LIBRARY=$<TARGET_FILE:${library}> ${mode_environment})
   if(arg_PRELOAD)
     list(APPEND environment TEST_EXPECT_SUTLER=1)
     if(CMAKE_CROSSCOMPILING)
-      set(command ${CMAKE_CROSSCOMPILING_EMULATOR} -E LD_PRELOAD=$<TARGET_FILE:sutler> ${command})
+      set(command ${CMAKE_CROSSCOMPILING_EMULATOR} -E LD_PRELOAD=$<TARGET_FILE:${library}> ${command})
     else()
-      list(APPEND environment LD_PRELOAD=$<TARGET_FILE:sutler>)
+      list(APPEND environment LD_PRELOAD=$<TARGET_FILE:${library}>)
     endif()
   endif()
   add_test(NAME ${arg_NAME} COMMAND ${command})

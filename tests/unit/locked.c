@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The short paths of the lock modes (core/locked.h): whom they leave to the slow path, and that nobody waits in a free, or
+ * The short paths of lock mode (core/locked.h): whom they leave to the slow path, and that nobody waits in a free, or
  * in a malloc for a heap that is not where the thread runs.
  */
 #include "core/locked.h"

@@ -257,7 +257,7 @@ int main(int argc, char **argv)
     what_moved_is_forwarded(h, other, size_class_of(10000));
     test_heap_bind(h);
     what_has_gone_is_forgotten(h, size_class_of(2000));
-    if (sync_mode == sync_rcs) /* in the lock modes every free goes to its heap at once */
+    if (sync_mode == sync_rcs) /* in lock mode every free goes to its heap at once */
         what_is_pending_on_inactive_heaps_is_taken(h, other);
     test_heap_bind(NULL);
     if (sync_mode != sync_rcs) /* there, a flush by a thread that is on neither heap may only push again */

@@ -152,7 +152,7 @@ static inline void unit_let_go(struct lock *lock)
 
 static inline void unit_print_mode(void)
 {
-    static const char *const name[] = {[sync_rcs] = "rcs", [sync_cpu] = "cpu", [sync_thread] = "thread"};
+    static const char *const name[] = {[sync_rcs] = "rcs", [sync_cpu] = "cpu"};
     unit_expect_healthy();
     unit_say("mode %s (verdict %d)\n", name[sync_mode], (int)rcs_verdict);
 }

@@ -92,7 +92,7 @@ def run(
     settings = {}
     for name, value, allowed in (
         ("SUTLER_MANAGER", manager, ("on", "off", "auto")),
-        ("SUTLER_SYNC", sync, ("rcs", "cpu", "thread")),
+        ("SUTLER_SYNC", sync, ("rcs", "cpu")),
     ):
         if value is not None:
             if value not in allowed:
@@ -140,7 +140,7 @@ def compare(
     warm: str = typer.Option("auto", "--warm", metavar="auto|off|MIB", help="Memory touched before each run."),
     ignore_output: bool = typer.Option(False, "--ignore-output", help="Do not compare what the program prints."),
     manager: Optional[str] = typer.Option(None, "--manager", help="Sutler's manager: on, off or auto."),
-    sync: Optional[str] = typer.Option(None, "--sync", help="Sutler's sync mode: rcs, cpu or thread."),
+    sync: Optional[str] = typer.Option(None, "--sync", help="Sutler's sync mode: rcs or cpu."),
     library: Optional[str] = LIBRARY,
 ) -> None:
     """Would it help my program?  Interleaved runs under glibc, Sutler and peers, and a plain verdict."""

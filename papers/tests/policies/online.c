@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * How many superblocks of a class a heap takes blocks back to by itself: all it filled (the default), or one
- * (SUTLER_ONLINE=one, LFMalloc's policy).  A single thread fills many superblocks and frees everything: with many, no free
+ * (SUTLER_POLICY=one, LFMalloc's).  A single thread fills many superblocks and frees everything: with many, no free
  * is remote; with one, nearly all are.  In both the blocks must come back: a second round needs no more memory.
  */
 #define SUTLER_WEAK
@@ -45,8 +45,8 @@ int main(void)
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
     CHECK(sched_setaffinity(0, sizeof one, &one) == 0); /* a thread that is moved frees remotely, too */
-    char policy[16] = "";
-    CHECK(sutler_option_get("online", policy, sizeof policy) == 0);
+    const char *policy = getenv("SUTLER_POLICY");
+    bool is_one = policy != NULL && strcmp(policy, "one") == 0;
     fill_and_free();
     struct sutler_stats first = stats_now();
     for (int round = 0; round < 10; round++)
@@ -55,9 +55,9 @@ int main(void)
     uint64_t remote = last.remote_frees - first.remote_frees;
     char sync[16] = "";
     CHECK(sutler_option_get("sync", sync, sizeof sync) == 0);
-    if (strcmp(policy, "one") == 0 && strcmp(sync, "rcs") != 0)
+    if (is_one && strcmp(sync, "rcs") != 0)
         test_say("in the lock modes a free to the global heap is one under its lock, and not counted\n");
-    else if (strcmp(policy, "one") == 0)
+    else if (is_one)
         CHECK_MSG(remote > 10 * BLOCKS / 2, "only %llu of %d frees were offline", (unsigned long long)remote, 10 * BLOCKS);
     else
         CHECK_MSG(remote < BLOCKS / 10, "%llu of %d frees were remote", (unsigned long long)remote, 10 * BLOCKS);
