@@ -2,6 +2,7 @@
 #include "marks/marks.h"
 
 #include "base/bits.h"
+#include "os/filter.h"
 #include "os/line.h"
 #include "os/os.h"
 
@@ -80,6 +81,17 @@ static bool read_report(const char *word)
     return marks.report_long || text_equal(word, "short");
 }
 
+static bool read_sweep(const char *word)
+{
+    static const char *const name[] = {[sweep_off] = "off", [sweep_on] = "on", [sweep_auto] = "auto"};
+    for (unsigned i = 0; i < ARRAY_LEN(name); i++)
+        if (text_equal(word, name[i])) {
+            marks.sweep = (uint8_t)i;
+            return true;
+        }
+    return false;
+}
+
 static void take_entry(const char *entry)
 {
     static const struct {
@@ -87,12 +99,22 @@ static void take_entry(const char *entry)
         bool (*read)(const char *value);
     } reader[] = {{"SUTLER_HARDEN=", switch_rows},
                   {"SUTLER_TRACE=", read_trace},
-                  {"SUTLER_REPORT=", read_report}};
+                  {"SUTLER_REPORT=", read_report},
+                  {"SUTLER_SWEEP=", read_sweep}};
     for (unsigned i = 0; i < ARRAY_LEN(reader); i++) {
         const char *value = after(entry, reader[i].prefix);
         if (value != NULL && !reader[i].read(value))
             warn(entry);
     }
+}
+
+/* Whether the system calls may be made that it takes. */
+static bool can_sweep(void)
+{
+    bool can = need_begins(need_plain);
+    if (can)
+        need_ends();
+    return can;
 }
 
 static uint64_t draw(void)
@@ -111,8 +133,16 @@ void marks_start(void)
     marks.order_key = draw() | 1;
     marks.factor = FACTOR;
     marks.inverse = INVERSE;
-    marks.pad = marks.on[mitigation_canary];
+    /* A pointer one past the end points into the block. */
+    marks.pad = marks.on[mitigation_canary] || marks.sweep != sweep_off;
     marks.guard_bytes = marks.on[mitigation_guard] ? os_page_bytes : 0;
+    if (marks.sweep != sweep_off && !can_sweep()) {
+        if (marks.sweep == sweep_on)
+            warn("SUTLER_SWEEP=on: no sweep is possible under a filter of system calls");
+        marks.sweep = sweep_off;
+    }
+    if (marks.sweep != sweep_off) /* kept blocks must not point to each other */
+        marks.on[mitigation_zero] = marks.on[mitigation_quarantine] = true;
     if (!marks.on[mitigation_zero])
         marks.on[mitigation_check] = false; /* there is nothing to compare with */
     marks.usual = marks.on[mitigation_canary] && marks.on[mitigation_check] && marks.on[mitigation_quarantine] &&

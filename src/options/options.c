@@ -108,7 +108,7 @@ static void warn(const char *entry, size_t name_length, const char *choices)
 static bool is_for_others(const char *name)
 {
     static const char *const names[] = {
-        "engine_backend", "engine_spins", "harden", "report", "trace", "lfb", "mmt_design", "checks", "checks_options", "library", "test_seed"};
+        "engine_backend", "engine_spins", "harden", "report", "sweep", "trace", "lfb", "mmt_design", "checks", "checks_options", "library", "test_seed"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (text_equal(name, names[i]))
             return true;
