@@ -28,12 +28,14 @@ static const char *after(const char *text, const char *prefix)
     return text;
 }
 
-static void warn(const char *entry)
+static void warn(const char *entry, const char *why)
 {
     struct line line = LINE_EMPTY;
     line_text(&line, "sutler: ");
     line_text(&line, entry);
-    line_text(&line, ": not understood; ignored\n");
+    line_text(&line, ": ");
+    line_text(&line, why);
+    line_text(&line, "; ignored\n");
     line_tell(&line);
 }
 
@@ -104,7 +106,7 @@ static void take_entry(const char *entry)
     for (unsigned i = 0; i < ARRAY_LEN(reader); i++) {
         const char *value = after(entry, reader[i].prefix);
         if (value != NULL && !reader[i].read(value))
-            warn(entry);
+            warn(entry, "not understood");
     }
 }
 
@@ -138,7 +140,7 @@ void marks_start(void)
     marks.guard_bytes = marks.on[mitigation_guard] ? os_page_bytes : 0;
     if (marks.sweep != sweep_off && !can_sweep()) {
         if (marks.sweep == sweep_on)
-            warn("SUTLER_SWEEP=on: no sweep is possible under a filter of system calls");
+            warn("SUTLER_SWEEP=on", "no sweep is possible under a seccomp filter");
         marks.sweep = sweep_off;
     }
     if (marks.sweep != sweep_off) /* kept blocks must not point to each other */

@@ -395,6 +395,15 @@ static void in_child(void)
     expect_kept();
 }
 
+static void write_behind_freed(void)
+{
+    volatile char *p = malloc(40);
+    free((void *)p);
+    p[20] = 1;
+    for (int i = 0; i < 10000; i++)
+        free(malloc(40));
+}
+
 static void write_when_kept(void)
 {
     take_block();
@@ -453,6 +462,20 @@ static void filtered(void)
     expect(stats().kept_bytes < 40 * MIB, "and what is kept is bounded");
 }
 
+/* A filter that is there before the program. */
+static void filtered_before(void)
+{
+    if (getenv("SWEEP_TEST_FILTERED") == NULL) {
+        setenv("SWEEP_TEST_FILTERED", "1", 1);
+        install_filter();
+        execl("/proc/self/exe", "sweep", "filtered_before", (char *)NULL);
+        fail("exec");
+    }
+    churn(100 * MIB);
+    expect(stats().sweeps == 0 && stats().failed_sweeps == 0 && stats().kept_blocks == 0, "there are no sweeps");
+    expect(end_of(write_behind_freed) != 0, "and the first tier is there");
+}
+
 static void *block_truly(void *unused)
 {
     uint64_t all = ~0ull;
@@ -496,7 +519,7 @@ int main(int argc, char **argv)
                {"heap", heap},         {"thread_local", own_thread_local}, {"mapping", mapping},
                {"shared", shared_mapping}, {"cycle", cycle},   {"large", large},       {"threads", threads},
                {"registers", registers}, {"fork", in_child},   {"written", written},   {"bounded", bounded},
-               {"filtered", filtered}, {"unstoppable", unstoppable}};
+               {"filtered", filtered}, {"filtered_before", filtered_before}, {"unstoppable", unstoppable}};
     cpu_set_t one; /* a block freed on one cpu may be handed out on that alone */
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
