@@ -88,6 +88,18 @@ struct sutler_stats {
     uint64_t lock_waits;      /* times a thread of the program found one of the library's locks held, or waited for the manager */
     uint64_t wait_us;         /* how long they waited in all, microseconds */
     uint64_t file_opens;      /* files the library has opened since the start: what limits leave, mostly */
+    /* The hardened library's sweeps (SUTLER_SWEEP): */
+    size_t kept_bytes;        /* freed blocks that wait for one, or to which a pointer was found; not in live_bytes.  Of
+                                 large ones, whose pages are gone, a 32nd */
+    size_t kept_blocks;       /* how many those are */
+    uint64_t sweeps;          /* made since the start */
+    uint64_t failed_sweeps;   /* not made, because a thread could not be stopped or memory not be read */
+    uint64_t swept_bytes;     /* memory searched for pointers */
+    uint64_t swept_blocks;    /* blocks given back because there was no pointer to them */
+    uint64_t unswept_blocks;  /* blocks given back though nobody knew (SUTLER_SWEEP=auto) */
+    uint64_t sweep_us;        /* how long the sweeps took, microseconds */
+    uint64_t stop_us;         /* how long the program's threads were stopped for them, microseconds */
+    uint64_t longest_stop_us; /* the longest of these stops */
 };
 
 /* Fills `*stats` (at most `size` bytes of it, for callers built against an older header).  Returns 0, or EINVAL. */

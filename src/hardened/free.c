@@ -6,6 +6,7 @@
 
 #include "hardened/hardened.h"
 #include "hardened/report.h"
+#include "hardened/sweep.h"
 #include "hardened/trace.h"
 
 /* Whether the block is what the free says; told at once, the free goes on. */
@@ -47,6 +48,10 @@ static COLD void report_released(void *p, size_t bytes)
 
 static inline void release(void *p, size_t bytes)
 {
+    if (unlikely(marks.sweep != sweep_off)) {
+        sweep_keep(p, bytes);
+        return;
+    }
     if (unlikely(!is_clear(p, bytes)) && mitigated(mitigation_check))
         report_released(p, bytes);
     plain_free(p);

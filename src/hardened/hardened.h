@@ -84,8 +84,12 @@ void *large_harden(size_t size, size_t alignment, bool *zero, enum family family
 void large_unharden(void *p, struct claim claim);
 /* In place, or moved by the system; NULL: neither. */
 void *large_reharden(void *p, struct live live, size_t size);
-/* Gives the plain library what is in quarantine; true if there was any. */
+/* Gives the plain library what is in quarantine, or the sweep; true if there was any. */
 bool large_release_all(void);
+/* A freed block that is none of a superblock's, still in quarantine or kept. */
+bool large_kept(const void *p, struct live *live);
+/* Gives it to the plain library. */
+void large_give_back(void *p);
 
 /* A live block of a superblock, where the fast paths are open, the mitigations are those that are usual, and its size is in
  * the state alone.  False: `harden_find` knows. */

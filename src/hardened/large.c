@@ -12,6 +12,7 @@
 
 #include "hardened/hardened.h"
 #include "hardened/report.h"
+#include "hardened/sweep.h"
 #include "hardened/trace.h"
 #include "heap/large.h"
 #include "heap/mapping.h"
@@ -83,15 +84,12 @@ enum found harden_find(const void *p, struct live *live)
 
 /* ---- taking ---- */
 
-static bool release_everything(void)
-{
-    bool any = quarantine_release_all();
-    return large_release_all() || any;
-}
-
+/* With the sweep, what leaves quarantine is not free yet. */
 bool quarantine_release_everything(void)
 {
-    return release_everything();
+    bool any = quarantine_release_all();
+    any |= large_release_all();
+    return marks.sweep == sweep_off ? any : sweep_now();
 }
 
 static void guard(void *p, size_t bytes, bool guarded)
@@ -121,7 +119,7 @@ static size_t padded(size_t size)
 void *large_harden(size_t size, size_t alignment, bool *zero, enum family family)
 {
     void *p = allocate_plain(padded(size), alignment, zero);
-    if (unlikely(p == NULL) && release_everything())
+    if (unlikely(p == NULL) && (quarantine_release_everything() || sweep_give_in()))
         p = allocate_plain(padded(size), alignment, zero);
     if (unlikely(p == NULL))
         return NULL;
@@ -176,7 +174,7 @@ void clear_bytes(char *p, size_t bytes)
 
 static bool is_guarded_whole(struct live live)
 {
-    return live.kind == block_mapping || live.bytes > CLEARED_MAX;
+    return live.kind == block_mapping || live.bytes > (marks.sweep == sweep_off ? CLEARED_MAX : 0);
 }
 
 static void clear_large(void *p, struct live live)
@@ -185,16 +183,28 @@ static void clear_large(void *p, struct live live)
         clear_bytes(p, live.bytes);
 }
 
-/* Its size is its own no more: what is left of a block in quarantine is found by its slice, or the table. */
-static void release_large(void *p)
+/* Its size is its own no more: what is left of a block in quarantine is found by its slice, or the table.  False if there is
+ * none. */
+static bool find_freed(const void *p, struct live *live)
 {
-    struct live live = {0};
-    bool is_quarantined = true;
-    bool is_mapping = !(region_contains(p) && state_get(p) == STATE_FREED);
-    if (!is_mapping)
-        live = live_in_region(p);
-    else if (!mapping_live(p, &live, &is_quarantined))
+    bool is_quarantined;
+    if (!region_contains(p) || state_get(p) != STATE_FREED)
+        return mapping_live(p, live, &is_quarantined);
+    *live = live_in_region(p);
+    return true;
+}
+
+bool large_kept(const void *p, struct live *live)
+{
+    return find_freed(p, live) && live->kind != block_superblock;
+}
+
+void large_give_back(void *p)
+{
+    struct live live;
+    if (!find_freed(p, &live))
         return;
+    const bool is_mapping = live.kind == block_mapping;
     guard(p, live.bytes, false);
     if (is_guarded_whole(live))
         os_guard(p, live.bytes, false);
@@ -202,10 +212,23 @@ static void release_large(void *p)
         report_written("free", p);
     if (is_mapping)
         mapping_note(p, 0, false);
-    plain_free(p);
+    if (is_mapping)
+        mapping_give(p);
+    else
+        large_span_give(p);
 }
 
-bool large_release_all(void)
+static void release_large(void *p)
+{
+    struct live live;
+    if (marks.sweep == sweep_off)
+        large_give_back(p);
+    else if (find_freed(p, &live))
+        sweep_keep_large(p, live.bytes);
+}
+
+/* Not a part of its caller, who sweeps: what it had in registers would still be there. */
+NOINLINE bool large_release_all(void)
 {
     bool any = false;
     for (unsigned i = 0; i < PLACES; i++) {

@@ -8,6 +8,7 @@
 
 #include "hardened/hardened.h"
 #include "hardened/report.h"
+#include "hardened/sweep.h"
 #include "core/locked.h"
 
 static COLD void report_reused(void *p, size_t bytes)
@@ -36,7 +37,7 @@ void *harden_block(void *p, size_t size, size_t bytes, enum family family)
 static NOINLINE void *allocate_small(size_t size, size_t alignment, bool *zero, enum family family)
 {
     void *p = allocate_plain(size + marks.pad, alignment, zero);
-    if (unlikely(p == NULL) && (quarantine_release_all() || large_release_all()))
+    if (unlikely(p == NULL) && (quarantine_release_everything() || sweep_give_in()))
         p = allocate_plain(size + marks.pad, alignment, zero);
     if (unlikely(p == NULL))
         return NULL;

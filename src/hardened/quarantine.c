@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 
 #include "hardened/hardened.h"
+#include "hardened/sweep.h"
 #include "os/os.h"
 
 #define QUARANTINE_BYTES 2048u
@@ -123,7 +124,8 @@ static void open_rings(void)
  * time. */
 static struct lock emptying = LOCK_FREE(rank_start);
 
-bool quarantine_release_all(void)
+/* Not a part of its caller, as large_release_all. */
+NOINLINE bool quarantine_release_all(void)
 {
     bool any = false;
     const bool by_sections = QUARANTINE_HAS_SECTION && sync_mode == sync_rcs;
@@ -145,4 +147,5 @@ void quarantine_recover(void)
 {
     lock_reset(&emptying);
     open_rings();
+    sweep_recover();
 }

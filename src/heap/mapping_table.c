@@ -117,6 +117,15 @@ size_t mapping_table_bytes(void)
     return bytes_total;
 }
 
+#ifdef SUTLER_HARDENED
+const void *mapping_table_where(size_t *bytes)
+{
+    const struct table *t = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+    *bytes = t == NULL ? 0 : table_bytes(t->capacity);
+    return t;
+}
+#endif
+
 void mapping_table_recover(void)
 {
     blocks = bytes_total = 0;

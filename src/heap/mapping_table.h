@@ -44,6 +44,12 @@ void mapping_table_set_bytes(struct mapping *m, size_t bytes);
 size_t mapping_table_count(void);
 size_t mapping_table_bytes(void);
 
+#ifdef SUTLER_HARDENED
+/* Where the table lies at the moment: it names all mappings, those that nobody points to as well.  The
+ * lock is held, or other threads are stopped. */
+const void *mapping_table_where(size_t *bytes);
+#endif
+
 /* In a child made in the middle of something. */
 void mapping_table_recover(void);
 

@@ -10,6 +10,7 @@ static const struct job job[] = {
     {"reclaim", job_on_clock, 400 * MS, UINT64_MAX, reclaim_run},
     {"report", job_on_clock, 1000 * MS, UINT64_MAX, report_run},
 #ifdef SUTLER_HARDENED
+    {"sweep", job_on_demand, 0, 2 * MS, sweep_run},
     {"audit", job_on_clock, 100 * MS, 1 * MS, audit_run},
 #endif
 };

@@ -44,6 +44,10 @@ struct manager_life {
 };
 extern struct manager_life manager_life;
 
+/* Its stack and thread block; NULL until there was one. */
+extern char *manager_memory;
+#define MANAGER_MEMORY_BYTES ((size_t)384 << 10)
+
 #define MANAGER_STATE_BITS 2
 #define MANAGER_STATE_MASK ((1u << MANAGER_STATE_BITS) - 1)
 

@@ -63,6 +63,9 @@ void snapshot_take(struct sutler_stats *stats)
     stats->lock_waits = waits.waits;
     stats->wait_us = waits.ns / 1000;
     stats->file_opens = os_file_opens();
+#ifdef SUTLER_HARDENED
+    sweep_count(stats);
+#endif
     stats->heaps = heap_total;
     for (unsigned i = 0; i < stats->heaps; i++) {
         const struct heap *h = heap_list[i];

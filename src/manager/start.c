@@ -37,7 +37,7 @@ bool manager_sees_credentials;
 
 static _Atomic uint32_t hints, asked;
 static size_t start_bytes = MANAGER_START_BYTES; /* in use: from here on it is worthwhile */
-static char *block; /* stack and thread block, kept for the next thread */
+char *manager_memory; /* stack and thread block, kept for the next thread */
 
 /* ---- starting; by a thread of the program, all its signals blocked, since a handler may park ---- */
 
@@ -63,11 +63,12 @@ static bool is_wanted_ever(void)
 /* The thread's stack and what its thread pointer points to; NULL without memory. */
 static char *prepare_block(void)
 {
-    if (block == NULL)
-        block = os_map(STACK_BYTES + 2 * THREAD_BLOCK_HALF);
-    if (block == NULL)
+    _Static_assert(MANAGER_MEMORY_BYTES == STACK_BYTES + 2 * THREAD_BLOCK_HALF, "the stack, and both halves");
+    if (manager_memory == NULL)
+        manager_memory = os_map(MANAGER_MEMORY_BYTES);
+    if (manager_memory == NULL)
         return NULL;
-    char *thread_pointer = block + STACK_BYTES + THREAD_BLOCK_HALF;
+    char *thread_pointer = manager_memory + STACK_BYTES + THREAD_BLOCK_HALF;
     os_thread_block_prepare(thread_pointer);
     if (sync_mode == sync_rcs)
         *(uint32_t *)(thread_pointer + hot.cid) = slot_nobody;
@@ -103,7 +104,7 @@ static long make_thread(void)
     if (atomic_load(&manager_life.parks) == 0 && manager_state() == manager_busy) {
         atomic_store(&unmap_is_async, true);
         atomic_store(&manager_is_missing, false);
-        result = clone_thread(run, block + STACK_BYTES, thread_pointer, &manager_life.tid);
+        result = clone_thread(run, manager_memory + STACK_BYTES, thread_pointer, &manager_life.tid);
     }
     if (result < 0) {
         atomic_store(&unmap_is_async, false);

@@ -2,6 +2,7 @@
 #include "marks/marks.h"
 
 #include "base/bits.h"
+#include "os/filter.h"
 #include "os/line.h"
 #include "os/os.h"
 
@@ -27,12 +28,14 @@ static const char *after(const char *text, const char *prefix)
     return text;
 }
 
-static void warn(const char *entry)
+static void warn(const char *entry, const char *why)
 {
     struct line line = LINE_EMPTY;
     line_text(&line, "sutler: ");
     line_text(&line, entry);
-    line_text(&line, ": not understood; ignored\n");
+    line_text(&line, ": ");
+    line_text(&line, why);
+    line_text(&line, "; ignored\n");
     line_tell(&line);
 }
 
@@ -80,6 +83,17 @@ static bool read_report(const char *word)
     return marks.report_long || text_equal(word, "short");
 }
 
+static bool read_sweep(const char *word)
+{
+    static const char *const name[] = {[sweep_off] = "off", [sweep_on] = "on", [sweep_auto] = "auto"};
+    for (unsigned i = 0; i < ARRAY_LEN(name); i++)
+        if (text_equal(word, name[i])) {
+            marks.sweep = (uint8_t)i;
+            return true;
+        }
+    return false;
+}
+
 static void take_entry(const char *entry)
 {
     static const struct {
@@ -87,12 +101,22 @@ static void take_entry(const char *entry)
         bool (*read)(const char *value);
     } reader[] = {{"SUTLER_HARDEN=", switch_rows},
                   {"SUTLER_TRACE=", read_trace},
-                  {"SUTLER_REPORT=", read_report}};
+                  {"SUTLER_REPORT=", read_report},
+                  {"SUTLER_SWEEP=", read_sweep}};
     for (unsigned i = 0; i < ARRAY_LEN(reader); i++) {
         const char *value = after(entry, reader[i].prefix);
         if (value != NULL && !reader[i].read(value))
-            warn(entry);
+            warn(entry, "not understood");
     }
+}
+
+/* Whether the system calls may be made that it takes. */
+static bool can_sweep(void)
+{
+    bool can = need_begins(need_plain);
+    if (can)
+        need_ends();
+    return can;
 }
 
 static uint64_t draw(void)
@@ -111,8 +135,16 @@ void marks_start(void)
     marks.order_key = draw() | 1;
     marks.factor = FACTOR;
     marks.inverse = INVERSE;
-    marks.pad = marks.on[mitigation_canary];
+    /* A pointer one past the end points into the block. */
+    marks.pad = marks.on[mitigation_canary] || marks.sweep != sweep_off;
     marks.guard_bytes = marks.on[mitigation_guard] ? os_page_bytes : 0;
+    if (marks.sweep != sweep_off && !can_sweep()) {
+        if (marks.sweep == sweep_on)
+            warn("SUTLER_SWEEP=on", "no sweep is possible under a seccomp filter");
+        marks.sweep = sweep_off;
+    }
+    if (marks.sweep != sweep_off) /* kept blocks must not point to each other */
+        marks.on[mitigation_zero] = marks.on[mitigation_quarantine] = true;
     if (!marks.on[mitigation_zero])
         marks.on[mitigation_check] = false; /* there is nothing to compare with */
     marks.usual = marks.on[mitigation_canary] && marks.on[mitigation_check] && marks.on[mitigation_quarantine] &&

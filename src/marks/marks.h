@@ -17,6 +17,9 @@ enum mitigation {
     mitigation_count
 };
 
+/* SUTLER_SWEEP: whether freed blocks wait for a sweep (hardened/sweep.h). */
+enum sweep { sweep_off, sweep_on, sweep_auto };
+
 #define MARKS_BYTES 4096
 #define FACTOR  0x9e3779b97f4a7c15ull
 #define INVERSE 0xf1de83e19937733dull
@@ -31,6 +34,7 @@ struct marks {
     size_t guard_bytes;  /* at the end of a large block */
     uint32_t trace;      /* frees to remember; 0: none */
     bool report_long;
+    uint8_t sweep; /* enum sweep */
     bool usual; /* the rows that the quick paths have are on, the others and SUTLER_TRACE are off */
     bool on[mitigation_count];
 };

@@ -111,7 +111,7 @@ static void warn(const char *entry, size_t name_length, const char *why, const c
 static bool is_for_others(const char *name)
 {
     static const char *const names[] = {
-        "engine_backend", "engine_spins", "harden", "report", "trace", "lfb", "mmt_design", "checks",
+        "engine_backend", "engine_spins", "harden", "report", "sweep", "trace", "lfb", "mmt_design", "checks",
         "checks_options", "policy", "library", "test_seed"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (text_equal(name, names[i]))

@@ -23,6 +23,11 @@
 #define CALLS_AARCH64(CALL)                                                                                            \
     CALL(uname) CALL(timer_create) CALL(timer_settime) CALL(timer_delete) CALL(rt_sigaction) CALL(rt_sigprocmask)
 
+/* Where no filter is in force, in the hardened library with SUTLER_SWEEP. */
+#define CALLS_SWEEP(CALL)                                                                                              \
+    CALL(userfaultfd) CALL(ioctl) CALL(pread64) CALL(process_vm_readv) CALL(rt_tgsigqueueinfo) CALL(rt_sigaction)      \
+    CALL(getdents64) CALL(openat) CALL(read) CALL(close) CALL(getpid) CALL(gettid)
+
 /* Only where no filter is in force, or the operator vouches for it. */
 #define CALLS_LUXURIES(CALL)                                                                                           \
     CALL(mincore) CALL(process_madvise) CALL(getcpu) CALL(getrusage) CALL(sched_yield) CALL(openat) CALL(read)         \

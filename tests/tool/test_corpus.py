@@ -57,10 +57,16 @@ def test_expectations_are_whole() -> None:
     assert len({row["case"] for row in rows}) == len(rows) > 80
     for row in rows:
         assert row["case"].split(".")[0] in corpus.CLASSES
-        assert {row["plain"], row["hardened"]} <= set(corpus.OUTCOMES)
+        assert {row["plain"], row["hardened"], row["sweep"]} <= set(corpus.OUTCOMES)
         assert row["without guards"] in ("", *corpus.OUTCOMES) and row["without guards"] != row["hardened"]
         if row["case"].startswith("correct."):
-            assert row["plain"] == row["hardened"] == "harmless"
+            assert row["plain"] == row["hardened"] == row["sweep"] == "harmless"
+
+
+def test_the_second_tier_misses_no_write_after_free_and_no_double_free() -> None:
+    for row in corpus.table():
+        if row["case"].split(".")[0] in ("write_after_free", "read_after_free", "double_free"):
+            assert row["sweep"] in ("caught at once", "caught later", "harmless"), row["case"]
 
 
 def test_table_in_the_page_has_the_counts_expected() -> None:
@@ -68,7 +74,7 @@ def test_table_in_the_page_has_the_counts_expected() -> None:
     table = re.search(rf"<!-- table {corpus.TITLE} -->(.*?)<!-- end -->", page, re.S)[1]
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("| ")]
     columns = {heading: [line[index] for line in lines[1:]] for index, heading in enumerate(lines[0])}
-    for column, heading in (("plain", "sutler"), ("hardened", "sutler-hardened")):
+    for heading, column in corpus.COLUMNS.items():
         expected = {row["case"]: row[column] for row in corpus.table()}
         assert columns[heading] == [row[1] for row in corpus.rows({heading: expected})]
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Commits all bugs of one class under one library; each must have the outcome that expectations.csv says.
 
-expect_outcomes.py PROGRAM CLASS plain|hardened LIBRARY
+expect_outcomes.py PROGRAM CLASS plain|hardened|sweep LIBRARY
 
-The table has a row a case.  `without guards` says what comes of it on a kernel that cannot guard pages (before 6.13), if
+The table has a row a case; `sweep` is the hardened library with SUTLER_SWEEP=on.  `without guards` says what comes of it on a kernel that cannot guard pages (before 6.13), if
 that is another outcome than `hardened`.
 """
 
@@ -21,13 +21,16 @@ def main() -> int:
     if len(os.sched_getaffinity(0)) < 2:
         print("SKIPPED: it takes two cpus")
         return 77
+    if column == "sweep" and not corpus.guards_work():
+        print("SKIPPED: it takes a kernel that guards pages")
+        return 77
     expected = corpus.expectations(column)
     cases = corpus.cases_of(program)
     if set(cases) != set(expected):
         print(f"FAILED: not both in the program and in the table: {sorted(set(cases) ^ set(expected))}")
         return 1
     chosen = [case for case in cases if case.startswith(f"{wanted}.")]
-    seen = corpus.outcomes(program, {"LD_PRELOAD": library}, chosen)
+    seen = corpus.outcomes(program, {"LD_PRELOAD": library, **corpus.SETTINGS[column]}, chosen)
     wrong = [case for case in chosen if seen[case] != expected[case]]
     for case in wrong:
         print(f"FAILED: {case}: expected '{expected[case]}', seen '{seen[case]}': LD_PRELOAD={library} {program} {case}")

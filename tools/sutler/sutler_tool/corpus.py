@@ -103,8 +103,12 @@ def guards_work() -> bool:
     return tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2]) >= (6, 13)
 
 
+# What is set for a column of the table beside the library.
+SETTINGS = {"plain": {}, "hardened": {}, "sweep": {"SUTLER_SWEEP": "on"}}
+
+
 def expectations(column: str) -> dict[str, str]:
-    """The outcome of each case under `plain` or `hardened` on this machine."""
+    """The outcome of each case under `plain`, `hardened` or `sweep` on this machine."""
     if column == "hardened" and not guards_work():
         return {row["case"]: row["without guards"] or row["hardened"] for row in table()}
     return {row["case"]: row[column] for row in table()}
@@ -131,6 +135,7 @@ def outcomes(program: Path, settings: Mapping[str, str], cases: Sequence[str]) -
 # The verb
 
 TITLE = "who catches what"
+COLUMNS = {"sutler": "plain", "sutler-hardened": "hardened", "sutler-hardened, sweep": "sweep"}
 HARDENED_PEERS = ("hardened_malloc", "scudo", "snmalloc-checks", "mimalloc-secure")
 CLASSES = {
     "overflow": "overflow",
@@ -193,7 +198,8 @@ def corpus(
     say: Callable[[str], None] = lambda text: console.print(f"sutler: {text}", markup=False, highlight=False)  # noqa: E731
     program = built("tests/hardened/corpus/corpus", "corpus")
     chosen = [Library("sutler", sutler(paths.library(library)).preload)]
-    chosen.append(Library("sutler-hardened", (str(built("libsutler-hardened.so", "sutler_hardened")),)))
+    hardened = (str(built("libsutler-hardened.so", "sutler_hardened")),)
+    chosen += [Library("sutler-hardened", hardened), Library("sutler-hardened, sweep", hardened, SETTINGS["sweep"])]
     chosen += [GLIBC, *obtain(list(peers), say)]
     cases = cases_of(program)
     seen = {}
@@ -216,7 +222,7 @@ def corpus(
         line += ", ".join(f"{peer.name}: {peer.source} {peer.row.get('version', '')}".strip() for peer in named(peers))
         write_table(page, TITLE, markdown(seen, f"{line}.\n`./sutler corpus --markdown {page}`; {len(cases)} cases."))
     wrong = 0
-    for name, column in (("sutler", "plain"), ("sutler-hardened", "hardened")):
+    for name, column in COLUMNS.items():
         for case, outcome in expectations(column).items():
             if seen[name][case] != outcome:
                 say(f"{name}: {case}: {outcome} was expected, not {seen[name][case]}")

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+#include "hardened/kept.h"
+
+#include <stdatomic.h>
+
+#include "base/bits.h"
+#include "hardened/own.h"
+#include "heap/layout.h"
+#include "marks/marks.h"
+#include "os/os.h"
+#include "rcs/rcs.h"
+
+#define PLACES      509u /* and three words, 512 */
+#define BATCH_BYTES ((size_t)256 << 10)
+#define FIRST_BATCHES ((size_t)8) /* mapped at once, at first */
+#define AHEAD 6u /* places whose blocks' lines are asked for in advance */
+#define GONE        ((void *)1) /* what a place holds whose block was resolved */
+
+/* {sixteens of bytes << COUNT_BITS | places taken}; PLACES or more: it is closed. */
+#define COUNT_BITS 16
+#define COUNT_MASK ((1u << COUNT_BITS) - 1)
+
+struct batch {
+    _Atomic uintptr_t next;
+    _Atomic uint64_t taken;
+    uint32_t places; /* taken, since it was closed */
+    uint32_t left;   /* of those, not resolved when last looked at */
+    void *_Atomic place[PLACES];
+};
+_Static_assert(sizeof(struct batch) == 4096, "a page");
+
+static struct batch *_Atomic open_of_slot[SLOT_MAX + 1];
+static _Atomic uintptr_t closed; /* a stack that is only taken as a whole */
+/* Batches to open, all of them closed: {address >> 12 << TAG_BITS | tag}, so that a pop notices who came in between. */
+#define TAG_BITS 27
+static _Atomic uint64_t spare;
+
+static _Atomic size_t bytes_total, bytes_fresh, blocks_total;
+
+/* In a pass: those to be looked at, and those that were. */
+static struct batch *due, *seen;
+static size_t bytes_collected; /* of bytes_fresh, since kept_collect */
+
+/* ---- spare batches ---- */
+
+static struct batch *batch_in(uint64_t word)
+{
+    return (struct batch *)(uintptr_t)(word >> TAG_BITS << 12);
+}
+
+static void give_spare(struct batch *b)
+{
+    uint64_t old = atomic_load(&spare), new;
+    do {
+        atomic_store(&b->next, (uintptr_t)batch_in(old));
+        new = (uint64_t)((uintptr_t)b >> 12) << TAG_BITS | ((old + 1) & ((1u << TAG_BITS) - 1));
+    } while (!atomic_compare_exchange_weak(&spare, &old, new));
+}
+
+static struct batch *map_spare(void)
+{
+    static _Atomic unsigned maps;
+    const size_t count = FIRST_BATCHES << min_size(atomic_fetch_add(&maps, 1) / 4, 20); /* so they stay few */
+    struct batch *made = own_map(count * sizeof *made);
+    for (size_t i = 0; made != NULL && i < count; i++) {
+        atomic_store(&made[i].taken, PLACES);
+        if (i > 0)
+            give_spare(&made[i]);
+    }
+    return made;
+}
+
+static struct batch *take_spare(void)
+{
+    uint64_t old = atomic_load(&spare), new;
+    struct batch *b;
+    do {
+        b = batch_in(old);
+        if (b == NULL)
+            return map_spare();
+        new = (uint64_t)(atomic_load(&b->next) >> 12) << TAG_BITS | ((old + 1) & ((1u << TAG_BITS) - 1));
+    } while (!atomic_compare_exchange_weak(&spare, &old, new));
+    return b;
+}
+
+/* ---- adding ---- */
+
+static void push_closed(struct batch *b, uint64_t taken)
+{
+    const size_t bytes = (size_t)(taken >> COUNT_BITS) * BLOCK_ALIGNMENT;
+    b->places = b->left = (uint32_t)min_size(taken & COUNT_MASK, PLACES);
+    uintptr_t old = atomic_load(&closed);
+    do
+        atomic_store(&b->next, old);
+    while (!atomic_compare_exchange_weak(&closed, &old, (uintptr_t)b));
+    atomic_fetch_add(&bytes_total, bytes);
+    atomic_fetch_add(&bytes_fresh, bytes);
+    atomic_fetch_add(&blocks_total, b->places);
+}
+
+/* By anybody: one of them finds that it was open, and says what it holds. */
+static bool close_batch(struct batch *b)
+{
+    uint64_t taken = atomic_fetch_add(&b->taken, PLACES);
+    unsigned places = (unsigned)taken & COUNT_MASK;
+    if (places == 0)
+        give_spare(b);
+    else if (places < PLACES)
+        push_closed(b, taken);
+    return places > 0 && places < PLACES;
+}
+
+/* In place of `full`, which is closed or none.  False without memory. */
+static COLD bool open_batch(unsigned slot, struct batch *full)
+{
+    struct batch *b = take_spare();
+    if (b == NULL)
+        return false;
+    atomic_store(&b->taken, 0); /* who had it in hand when it was open before may take a place from here on */
+    if (!atomic_compare_exchange_strong(&open_of_slot[slot], &full, b))
+        close_batch(b);
+    return true;
+}
+
+bool kept_add(void *p, size_t bytes)
+{
+    const unsigned slot = sync_mode == sync_rcs ? sync_slot() : sync_slot_last;
+    const uint64_t one = (uint64_t)(bytes / BLOCK_ALIGNMENT) << COUNT_BITS | 1;
+    for (;;) {
+        struct batch *b = atomic_load_explicit(&open_of_slot[slot], memory_order_acquire);
+        if (b != NULL && (atomic_load_explicit(&b->taken, memory_order_relaxed) & COUNT_MASK) < PLACES) {
+            uint64_t taken = atomic_fetch_add(&b->taken, one);
+            unsigned place = (unsigned)taken & COUNT_MASK;
+            if (place < PLACES) {
+                atomic_store_explicit(&b->place[place], p, memory_order_release);
+                if (place + 1 == PLACES) {
+                    push_closed(b, taken + one);
+                    return true;
+                }
+                return ((taken + one) >> COUNT_BITS) * BLOCK_ALIGNMENT >= BATCH_BYTES && close_batch(b);
+            }
+        }
+        if (!open_batch(slot, b))
+            return true; /* without memory to write it down in the block is never handed out again */
+    }
+}
+
+size_t kept_bytes(void)
+{
+    return atomic_load_explicit(&bytes_total, memory_order_relaxed);
+}
+
+size_t kept_fresh_bytes(void)
+{
+    return atomic_load_explicit(&bytes_fresh, memory_order_relaxed);
+}
+
+size_t kept_blocks(void)
+{
+    return atomic_load_explicit(&blocks_total, memory_order_relaxed);
+}
+
+/* ---- by whoever sweeps ---- */
+
+void kept_close_all(void)
+{
+    for (unsigned slot = 0; slot <= SLOT_MAX; slot++) {
+        struct batch *b = atomic_load(&open_of_slot[slot]);
+        if (b != NULL && atomic_compare_exchange_strong(&open_of_slot[slot], &b, NULL))
+            close_batch(b);
+    }
+}
+
+void kept_collect(void)
+{
+    struct batch *b = (struct batch *)atomic_exchange(&closed, 0);
+    bytes_collected = atomic_load(&bytes_fresh);
+    while (b != NULL || seen != NULL) {
+        struct batch **from = b != NULL ? &b : &seen, *moved = *from;
+        *from = (struct batch *)atomic_load(&moved->next);
+        atomic_store(&moved->next, (uintptr_t)due);
+        due = moved;
+    }
+}
+
+void kept_judged(void)
+{
+    atomic_fetch_sub(&bytes_fresh, bytes_collected);
+    bytes_collected = 0;
+}
+
+void kept_each(void (*visit)(void *p))
+{
+    for (struct batch *b = due; b != NULL; b = (struct batch *)atomic_load(&b->next))
+        for (unsigned i = 0; i < b->places; i++) {
+            void *p = atomic_load_explicit(&b->place[i], memory_order_acquire);
+            if (p != NULL && p != GONE)
+                visit(p);
+        }
+}
+
+/* In an order that cannot be told. */
+static void resolve_batch(struct batch *b, size_t (*resolve)(void *p))
+{
+    const uint32_t first = os_random();
+    uint32_t left = 0;
+    for (unsigned i = 0; i < PLACES + 3; i++) {
+        const unsigned n = (i ^ first) % (PLACES + 3), soon = ((i + AHEAD) ^ first) % (PLACES + 3);
+        void *p = n < b->places ? atomic_load_explicit(&b->place[n], memory_order_acquire) : GONE;
+        size_t bytes = 0;
+        if (soon < b->places)
+            __builtin_prefetch(atomic_load_explicit(&b->place[soon], memory_order_relaxed), 1);
+        if (p == GONE)
+            continue;
+        if (p == NULL) { /* its store is on its way */
+            left++;
+            continue;
+        }
+        atomic_store_explicit(&b->place[n], GONE, memory_order_relaxed); /* before: a fork may lose it, not have it twice */
+        if ((bytes = resolve(p)) != 0) {
+            atomic_fetch_sub(&bytes_total, bytes);
+            atomic_fetch_sub(&blocks_total, 1);
+        } else {
+            atomic_store_explicit(&b->place[n], p, memory_order_relaxed);
+            left++;
+        }
+    }
+    b->left = left;
+}
+
+static void reuse(struct batch *b)
+{
+    for (unsigned i = 0; i < b->places; i++)
+        atomic_store_explicit(&b->place[i], NULL, memory_order_relaxed);
+    give_spare(b);
+}
+
+static void put_by(struct batch *b)
+{
+    due = (struct batch *)atomic_load(&b->next);
+    atomic_store(&b->next, (uintptr_t)seen);
+    seen = b;
+}
+
+void kept_recover(void)
+{
+    while (due != NULL)
+        put_by(due);
+}
+
+bool kept_resolve(size_t (*resolve)(void *p), uint64_t end_ns)
+{
+    while (due != NULL) {
+        struct batch *b = due;
+        resolve_batch(b, resolve);
+        if (b->left != 0) {
+            put_by(b);
+        } else {
+            due = (struct batch *)atomic_load(&b->next);
+            reuse(b);
+        }
+        if (os_now_ns() >= end_ns)
+            return due == NULL;
+    }
+    return true;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "hardened/shadow.h"
+
+#include "hardened/own.h"
+#include "os/os.h"
+
+#define BIT_SHIFT STATE_SHIFT
+#define WORD_SHIFT (BIT_SHIFT + 6)
+#define OUTSIDE_MAX 512u
+
+struct shadow shadow;
+static size_t words_bytes; /* mapped */
+
+static struct {
+    uintptr_t start;
+    size_t bytes;
+    bool is_marked;
+} outside[OUTSIDE_MAX];
+static unsigned outside_count;
+
+/* Twice as long as the last: what is left behind are addresses without pages. */
+static bool grow(size_t wanted)
+{
+    const size_t bytes = max_size(align_up(wanted, os_page_bytes), 2 * words_bytes);
+    uint64_t *made = own_map(bytes);
+    if (made == NULL)
+        return false;
+    shadow.words = made;
+    words_bytes = bytes;
+    return true;
+}
+
+bool shadow_prepare(void)
+{
+    const size_t covered = (size_t)region_end() << SLICE_SHIFT;
+    shadow.base = hot.region_base;
+    if (covered >> (BIT_SHIFT + 3) > words_bytes && !grow(covered >> (BIT_SHIFT + 3)))
+        return false;
+    shadow.bytes = covered;
+    outside_count = 0;
+    shadow.outside_bytes = 0;
+    return true;
+}
+
+void shadow_wipe(void)
+{
+    if (shadow.bytes != 0)
+        os_purge(shadow.words, words_bytes);
+    shadow.bytes = 0;
+}
+
+void shadow_add_outside(uintptr_t start, size_t bytes)
+{
+    if (outside_count == OUTSIDE_MAX)
+        return;
+    outside[outside_count].start = start;
+    outside[outside_count].bytes = bytes;
+    outside[outside_count++].is_marked = false;
+    uintptr_t end = start + bytes;
+    if (shadow.outside_bytes != 0) {
+        end = max_size(end, shadow.outside_start + shadow.outside_bytes);
+        start = min_size(start, shadow.outside_start);
+    }
+    shadow.outside_start = start;
+    shadow.outside_bytes = end - start;
+}
+
+static NOINLINE void mark_outside(uintptr_t word)
+{
+    for (unsigned i = 0; i < outside_count; i++)
+        if (word - outside[i].start < outside[i].bytes)
+            outside[i].is_marked = true;
+}
+
+/* Of eight words, a bit for each that lies in the range. */
+static inline unsigned which_lie_in(const uint64_t *word, uintptr_t start, size_t bytes)
+{
+    unsigned set = 0;
+    for (unsigned i = 0; i < 8; i++)
+        set |= (unsigned)(word[i] - start < bytes) << i;
+    return set;
+}
+
+/* Most groups of words hold no pointer, and of those that do one cannot foresee where. */
+void shadow_mark_words(const uint64_t *word, size_t count)
+{
+    const struct shadow s = shadow;
+    ASSERT(count % 8 == 0);
+    for (const uint64_t *end = word + count; word < end; word += 8) {
+        for (unsigned set = which_lie_in(word, s.base, s.bytes); set != 0; set &= set - 1) {
+            const uint64_t offset = word[low_bit(set)] - s.base;
+            s.words[offset >> WORD_SHIFT] |= 1ull << (offset >> BIT_SHIFT & 63);
+        }
+        if (unlikely(s.outside_bytes != 0))
+            for (unsigned set = which_lie_in(word, s.outside_start, s.outside_bytes); set != 0; set &= set - 1)
+                mark_outside(word[low_bit(set)]);
+    }
+}
+
+static bool is_outside_clear(uintptr_t start)
+{
+    for (unsigned i = 0; i < outside_count; i++)
+        if (outside[i].start == start)
+            return !outside[i].is_marked;
+    return false;
+}
+
+bool shadow_is_clear(const void *p, size_t bytes)
+{
+    const uint64_t offset = (uintptr_t)p - shadow.base;
+    if (!region_contains(p))
+        return is_outside_clear((uintptr_t)p);
+    if (offset + bytes > shadow.bytes)
+        return false;
+    const uint64_t first = offset >> BIT_SHIFT, last = (offset + bytes - 1) >> BIT_SHIFT;
+    const uint64_t from_first = ~0ull << (first & 63), to_last = ~0ull >> (63 - (last & 63));
+    if (first / 64 == last / 64)
+        return (shadow.words[first / 64] & from_first & to_last) == 0;
+    uint64_t seen = (shadow.words[first / 64] & from_first) | (shadow.words[last / 64] & to_last);
+    for (size_t i = first / 64 + 1; i < last / 64 && seen == 0; i++)
+        seen = shadow.words[i];
+    return seen == 0;
+}

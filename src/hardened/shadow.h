@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The sweep's shadow: a bit for each 16 bytes of the region.  A set bit says that a word was found which points there.  And
+ * the kept blocks outside the region, mappings of their own, each with such a mark.
+ *
+ * All by whoever sweeps, in a pass.
+ */
+#ifndef SUTLER_HARDENED_SHADOW_H
+#define SUTLER_HARDENED_SHADOW_H
+
+#include "heap/region.h"
+#include "marks/state.h"
+#include "os/memory.h"
+
+extern struct shadow {
+    uint64_t *words;
+    uintptr_t base;
+    size_t bytes; /* of the region, covered from its base on */
+    uintptr_t outside_start;
+    size_t outside_bytes; /* the mappings lie in this range; 0: there are none */
+} shadow;
+
+/* Covers the region as it is now; all bits are clear.  False without memory. */
+bool shadow_prepare(void);
+/* Clears all, and gives the memory back. */
+void shadow_wipe(void);
+
+/* A mapping is looked for, too.  Those beyond a number of them count as pointed to. */
+void shadow_add_outside(uintptr_t start, size_t bytes);
+
+/* Marks whatever these words point to; a multiple of eight of them. */
+void shadow_mark_words(const uint64_t *word, size_t count);
+
+/* Whether no word was found that points into the block. */
+bool shadow_is_clear(const void *p, size_t bytes);
+
+#endif

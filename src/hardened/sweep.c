@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+#include "hardened/sweep.h"
+
+#include "core/core.h"
+#include "hardened/hardened.h"
+#include "hardened/kept.h"
+#include "hardened/own.h"
+#include "hardened/report.h"
+#include "hardened/roots.h"
+#include "hardened/shadow.h"
+#include "heap/pass.h"
+#include "heap/remote.h"
+#include "heap/span.h"
+#include "manager/hint.h"
+#include "manager/jobs.h"
+#include "manager/snapshot.h"
+#include "os/filter.h"
+#include "os/os.h"
+#include "os/stop.h"
+
+/* So much of what is live may be freed and kept before a sweep begins, and before who frees waits for it or sweeps; and so
+ * much in any case. */
+#define SOFT_PERCENT 25u
+#define HARD_PERCENT 50u
+#define FLOOR_BYTES  ((size_t)4 << 20)
+/* A large block, whose pages are gone, counts for a part of its bytes: its addresses are kept. */
+#define LARGE_PART 32u
+/* So little may be read while threads are stopped; of more, most is read before. */
+#define STOPPED_BYTES ((size_t)2 << 20)
+/* How long to wait for threads to stop: on a busy machine they have to come by a processor first.  After a failure it is tried
+ * again a while later, a longer one each time. */
+#define STOP_MOST_NS  200000000ull
+#define AGAIN_NS      200000000ull
+#define FAILURES_MOST 8u
+/* How long who frees waits for the manager each time. */
+#define WAIT_NS 20000000ull
+
+static _Atomic bool is_wanted;
+static _Atomic uint64_t not_before_ns; /* the last one failed; 0: it did not */
+static _Atomic uint32_t at_work;       /* number of the sweep the manager is in; 0: in none.  Threads sleep on it */
+
+/* In a pass: how many there were; and that the marks of the last one are there, and blocks are given back by them. */
+static uint32_t sweeps;
+static bool resolves;
+static unsigned failures; /* in a row */
+
+static struct {
+    _Atomic uint64_t done, failed, bytes, blocks, unseen_blocks, ns, stop_ns, longest_stop_ns;
+} count;
+
+/* In the program's hands when the last sweep ended; SIZE_MAX before the first. */
+static _Atomic size_t live_bytes = SIZE_MAX;
+
+static void note_live(void)
+{
+    struct sutler_stats stats;
+    snapshot_take(&stats);
+    atomic_store(&live_bytes, stats.live_bytes);
+}
+
+static size_t limit_of(unsigned percent)
+{
+    const size_t in_use = span_in_use_bytes() + mapping_in_use_bytes(), kept = kept_bytes();
+    const size_t live = min_size(atomic_load(&live_bytes), in_use > kept ? in_use - kept : 0);
+    return FLOOR_BYTES + live / 100 * percent;
+}
+
+/* ---- giving back ---- */
+
+struct kept {
+    struct superblock *superblock; /* NULL: it is large */
+    size_t bytes;
+};
+
+static inline struct kept look_at(const void *p)
+{
+    struct live live;
+    struct superblock *s = region_contains(p) ? superblock_of(p) : NULL;
+    if (s != NULL && (s->slice.kind == slice_superblock || s->slice.kind == slice_quarantine))
+        return (struct kept){s, s->block_bytes};
+    return (struct kept){NULL, large_kept(p, &live) ? live.bytes : 0};
+}
+
+/* What its being kept costs: of a large block, whose pages are gone, its addresses. */
+static size_t cost_of(struct kept kept)
+{
+    return kept.superblock != NULL ? kept.bytes : kept.bytes / LARGE_PART & ~(size_t)(BLOCK_ALIGNMENT - 1);
+}
+
+static void add_outside(void *p)
+{
+    if (!region_contains(p))
+        shadow_add_outside((uintptr_t)p, look_at(p).bytes);
+}
+
+/* Nobody has written to it; a large one traps who does. */
+static void check(void *p, struct kept kept)
+{
+    if (kept.superblock != NULL && unlikely(!is_clear(p, kept.bytes)) && mitigated(mitigation_check)) {
+        report_written("free", p);
+        clear_block(p, kept.bytes);
+    }
+}
+
+/* By a thread of no heap. */
+static void push(struct superblock *s, void *p)
+{
+    enum remote_pushed pushed = remote_push(s, p);
+    struct heap *owner = superblock_owner(s);
+    if (pushed == remote_pushed_armed && owner != NULL)
+        heap_push_pending(owner, s);
+}
+
+static void hand_back(void *p, struct kept kept)
+{
+    if (kept.superblock == NULL)
+        large_give_back(p);
+    else if (kept.superblock->slice.kind == slice_superblock) /* else it was found damaged */
+        push(kept.superblock, p);
+}
+
+/* Both answer with what it cost if it is gone. */
+static size_t resolve_unseen(void *p)
+{
+    const struct kept kept = look_at(p);
+    check(p, kept);
+    hand_back(p, kept);
+    atomic_fetch_add_explicit(&count.unseen_blocks, 1, memory_order_relaxed);
+    return cost_of(kept);
+}
+
+static size_t resolve_seen(void *p)
+{
+    const struct kept kept = look_at(p);
+    check(p, kept);
+    if (!shadow_is_clear(p, kept.bytes))
+        return 0;
+    hand_back(p, kept);
+    atomic_fetch_add_explicit(&count.blocks, 1, memory_order_relaxed);
+    return cost_of(kept);
+}
+
+/* True if it is done with all of them. */
+static bool resolve_until(uint64_t end_ns)
+{
+    if (resolves && kept_resolve(resolve_seen, end_ns)) {
+        shadow_wipe();
+        resolves = false;
+    }
+    return !resolves;
+}
+
+/* ---- the sweep ---- */
+
+static uint32_t number; /* of the one that goes on */
+
+static bool goes_on(void)
+{
+    return number == sweeps && !atomic_load(&manager_stop_requested);
+}
+
+/* Most of it while the program runs, and again what it has written to meanwhile, for as long as that becomes less.  False if
+ * it has to be given up. */
+static bool mark_running(void)
+{
+    for (size_t before = SIZE_MAX;;) {
+        struct roots_read read = roots_mark(os_pages_tracked, NULL, goes_on);
+        atomic_fetch_add(&count.bytes, read.bytes);
+        if (!read.is_whole || read.bytes < STOPPED_BYTES || read.bytes > before / 4)
+            return read.is_whole;
+        before = read.bytes;
+    }
+}
+
+static bool mark_stopped(enum os_pages which, const void *below)
+{
+    struct roots_read read = {0};
+    const uint64_t since_ns = os_now_ns();
+    if (os_threads_stop(STOP_MOST_NS)) {
+        read = roots_mark(which, below, NULL);
+        os_threads_resume();
+    }
+    const uint64_t ns = os_now_ns() - since_ns;
+    atomic_fetch_add(&count.bytes, read.bytes);
+    atomic_fetch_add(&count.stop_ns, ns);
+    if (ns > atomic_load(&count.longest_stop_ns))
+        atomic_store(&count.longest_stop_ns, ns);
+    return read.is_whole;
+}
+
+/* `below`: the caller is a thread of the program, whose registers are in a frame above it. */
+static NOINLINE bool mark(const void *below)
+{
+    const bool tracked = below == NULL && span_in_use_bytes() > STOPPED_BYTES && os_track_begin();
+    bool done = !tracked || mark_running();
+    done = done && mark_stopped(tracked ? os_pages_written : os_pages_all, below);
+    if (tracked)
+        os_track_end();
+    return done;
+}
+
+/* Blocks the library knows of are not pointed to by that; on the manager's stack, too, there are addresses of kept ones. */
+static void pass_over_own(void)
+{
+    static bool variables_are_noted, manager_is_noted;
+    if (!variables_are_noted)
+        own_note_variables();
+    if (!manager_is_noted && manager_memory != NULL)
+        own_note(manager_memory, MANAGER_MEMORY_BYTES);
+    variables_are_noted = true;
+    manager_is_noted |= manager_memory != NULL;
+}
+
+static bool prepare(void)
+{
+    pass_over_own();
+    shadow_wipe();
+    kept_collect();
+    if (!shadow_prepare())
+        return false;
+    kept_each(add_outside);
+    return true;
+}
+
+/* In a pass, which others may enter meanwhile if the manager does it. */
+static NOINLINE bool begin(const void *below)
+{
+    ASSERT(!resolves);
+    const uint64_t since_ns = os_now_ns();
+    const uint32_t own = number = ++sweeps;
+    bool done = need_begins(need_plain);
+    if (done) {
+        done = prepare() && mark(below);
+        need_ends();
+    }
+    if (own != sweeps || (!done && below == NULL && atomic_load(&manager_stop_requested)))
+        return false; /* another one was faster, or the manager has to leave */
+    resolves = done;
+    if (done) {
+        note_live();
+        kept_judged();
+        atomic_store(&is_wanted, false);
+    } else {
+        shadow_wipe();
+    }
+    atomic_fetch_add(done ? &count.done : &count.failed, 1);
+    atomic_fetch_add(&count.ns, os_now_ns() - since_ns);
+    failures = done ? 0 : failures + 1;
+    atomic_store(&not_before_ns, done ? 0 : os_now_ns() + (AGAIN_NS << min_size(failures, FAILURES_MOST)));
+    return done;
+}
+
+/* By the manager. */
+bool sweep_run(uint64_t budget_ns)
+{
+    if (marks.sweep == sweep_off || (!resolves && !atomic_load(&is_wanted)))
+        return false;
+    pass_begin();
+    if (!resolves) {
+        atomic_store(&at_work, 1);
+        begin(NULL);
+        atomic_store(&at_work, 0);
+        os_futex_wake_all(&at_work);
+    }
+    bool more = !resolve_until(os_now_ns() + budget_ns);
+    pass_end();
+    return more;
+}
+
+static bool is_due(unsigned percent)
+{
+    return kept_fresh_bytes() >= limit_of(percent);
+}
+
+/* What the caller has in registers is put into its frame.  `at_once`: whatever there is. */
+static NOINLINE bool sweep_here(bool at_once)
+{
+    __builtin_unwind_init();
+    if (!slow_enter())
+        return false;
+    bool done = false;
+    pass_begin();
+    resolve_until(UINT64_MAX);
+    if (at_once)
+        kept_close_all();
+    if (at_once || is_due(SOFT_PERCENT)) /* else another thread was faster */
+        done = begin(__builtin_frame_address(0));
+    resolve_until(UINT64_MAX);
+    pass_end();
+    slow_leave();
+    return done;
+}
+
+/* Where nobody can look, and memory must not grow without bounds. */
+static void give_back_unseen(void)
+{
+    if (!slow_enter())
+        return;
+    pass_begin();
+    resolve_until(UINT64_MAX);
+    kept_collect();
+    kept_resolve(resolve_unseen, UINT64_MAX);
+    kept_judged();
+    pass_end();
+    slow_leave();
+}
+
+bool sweep_now(void)
+{
+    const size_t before = kept_blocks();
+    return marks.sweep != sweep_off && !rcs_is_suspended() && sweep_here(true) && kept_blocks() < before;
+}
+
+bool sweep_give_in(void)
+{
+    const size_t before = kept_blocks();
+    if (marks.sweep != sweep_auto || rcs_is_suspended() || failures == 0)
+        return false;
+    give_back_unseen();
+    return kept_blocks() < before;
+}
+
+/* ---- when ---- */
+
+static bool has_manager(void)
+{
+    const enum manager_state state = manager_state();
+    return state == manager_busy || state == manager_asleep;
+}
+
+static void ask_manager(void)
+{
+    atomic_store(&is_wanted, true);
+    demand_raise();
+    manager_hint();
+}
+
+static bool may_ever(void)
+{
+    bool may = need_begins(need_plain);
+    if (may)
+        need_ends();
+    return may;
+}
+
+/* So much was freed that it is time for a sweep, or past it. */
+static void react(bool is_hard)
+{
+    const uint64_t again_ns = atomic_load(&not_before_ns);
+    if (again_ns != 0 && os_now_ns() < again_ns) {
+        if (is_hard && (marks.sweep == sweep_auto || !may_ever()))
+            give_back_unseen();
+    } else if (!has_manager()) {
+        sweep_here(false);
+    } else if (!is_hard) {
+        ask_manager();
+    } else if (atomic_load(&at_work) != 0 && !is_due(2 * HARD_PERCENT)) {
+        os_futex_wait_for(&at_work, 1, WAIT_NS);
+    } else {
+        sweep_here(false);
+    }
+}
+
+static COLD void look(void)
+{
+    if (is_due(SOFT_PERCENT) && !rcs_is_suspended())
+        react(is_due(HARD_PERCENT));
+}
+
+void sweep_keep(void *p, size_t bytes)
+{
+    if (unlikely(kept_add(p, bytes)))
+        look();
+}
+
+void sweep_keep_large(void *p, size_t bytes)
+{
+    sweep_keep(p, cost_of((struct kept){NULL, bytes}));
+}
+
+void sweep_recover(void)
+{
+    shadow_wipe();
+    kept_recover();
+    resolves = false;
+    failures = 0;
+    atomic_store(&is_wanted, false);
+    atomic_store(&at_work, 0);
+    atomic_store(&not_before_ns, 0);
+}
+
+void sweep_count(struct sutler_stats *stats)
+{
+    stats->kept_bytes = kept_bytes();
+    stats->kept_blocks = kept_blocks();
+    stats->live_bytes -= min_size(stats->live_bytes, stats->kept_bytes);
+    stats->live_blocks -= min_size(stats->live_blocks, stats->kept_blocks);
+    stats->sweeps = count.done;
+    stats->failed_sweeps = count.failed;
+    stats->swept_bytes = count.bytes;
+    stats->swept_blocks = count.blocks;
+    stats->unswept_blocks = count.unseen_blocks;
+    stats->sweep_us = count.ns / 1000;
+    stats->stop_us = count.stop_ns / 1000;
+    stats->longest_stop_us = count.longest_stop_ns / 1000;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+#include "os/memory.h"
+
+#include <fcntl.h>
+#include <sys/auxv.h>
+#include <sys/uio.h>
+
+#include "base/bits.h"
+#include "os/os.h"
+#include "os/syscall.h"
+
+/* The first bytes of the library, or of the program, that this file is a part of. */
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+
+bool os_is_shared_library(void)
+{
+    return getauxval(AT_PHDR) - (uintptr_t)__ehdr_start >= OS_PAGE_BYTES_MIN;
+}
+
+/* ---- mappings ---- */
+
+static uintptr_t hex(const char **at)
+{
+    uintptr_t value = 0;
+    for (;; ++*at) {
+        if (**at >= '0' && **at <= '9')
+            value = value << 4 | (uintptr_t)(**at - '0');
+        else if (**at >= 'a' && **at <= 'f')
+            value = value << 4 | (uintptr_t)(**at - 'a' + 10);
+        else
+            return value;
+    }
+}
+
+/* "START-END rwxp OFFSET DEVICE INODE   NAME" */
+static bool visit_line(const char *line, os_visit_mapping *visit, void *context)
+{
+    const char *at = line;
+    struct os_span m = {.start = hex(&at)};
+    at += *at == '-';
+    m.end = hex(&at);
+    if (*at++ != ' ')
+        return false;
+    const bool is_private = at[0] == 'r' && at[3] == 'p', is_writable = at[1] == 'w';
+    while (*at != '\0' && *at != '[' && *at != '/')
+        at++;
+    const bool is_systems = at[0] == '[' && at[1] == 'v';
+    return !is_private || is_systems || visit(context, m, is_writable);
+}
+
+bool os_mappings_each(os_visit_mapping *visit, void *context)
+{
+    static char text[65536];
+    size_t used = 0;
+    bool goes_on = true;
+    long fd = os_open("/proc/self/maps"), n = 0;
+    if (sys_failed(fd))
+        return false;
+    while (goes_on && (n = sys_call(SYS_read, fd, (long)(text + used), (long)(sizeof text - used), 0, 0, 0)) > 0) {
+        size_t start = 0;
+        used += (size_t)n;
+        for (size_t i = used - (size_t)n; i < used && goes_on; i++)
+            if (text[i] == '\n') {
+                text[i] = '\0';
+                goes_on = visit_line(text + start, visit, context);
+                start = i + 1;
+            }
+        used -= start;
+        __builtin_memmove(text, text + start, used);
+    }
+    sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    return goes_on && n == 0 && used == 0;
+}
+
+/* ---- pages ---- */
+
+/* <linux/fs.h> of Linux 6.7. */
+struct scan {
+    uint64_t size, flags, start, end, walk_end, vector, vector_length, most_pages, inverted, all_of, any_of, returned;
+};
+struct scanned {
+    uint64_t start, end, categories;
+};
+#define PAGEMAP_SCAN      0xc0606610ul
+#define SCAN_PROTECTS     1u
+#define SCAN_OF_TRACKED   2u /* -EPERM of a mapping that is not */
+#define CATEGORY_WRITTEN  (1u << 1)
+#define CATEGORY_FILE     (1u << 2)
+#define CATEGORY_PRESENT  (1u << 3)
+#define CATEGORY_SWAPPED  (1u << 4)
+#define CATEGORY_ZERO     (1u << 5)
+#define CATEGORY_GUARD    (1u << 8) /* Linux 6.16 */
+_Static_assert(sizeof(struct scan) == 0x60, "part of the number of the call");
+
+long os_pages_open(void)
+{
+    return os_open("/proc/self/pagemap");
+}
+
+void os_pages_close(long pages)
+{
+    sys_call(SYS_close, pages, 0, 0, 0, 0, 0);
+}
+
+#define SCANNED_MAX 64u
+
+static long scan(long pages, enum os_pages which, uintptr_t *at, uintptr_t end, struct os_span *found, unsigned most,
+                 uint64_t excluded)
+{
+    static const uint64_t flags[] = {[os_pages_tracked] = SCAN_PROTECTS | SCAN_OF_TRACKED,
+                                     [os_pages_written] = SCAN_OF_TRACKED};
+    const uint64_t written = which == os_pages_all ? 0 : CATEGORY_WRITTEN;
+    struct scanned vector[SCANNED_MAX];
+    struct scan s = {.size = sizeof s, .flags = flags[which], .start = *at, .end = end, .vector = (uintptr_t)vector,
+                     .vector_length = min_size(most, SCANNED_MAX), .inverted = excluded, .all_of = excluded | written,
+                     .any_of = CATEGORY_PRESENT | CATEGORY_SWAPPED, .returned = CATEGORY_PRESENT};
+    long count = sys_call(SYS_ioctl, pages, (long)PAGEMAP_SCAN, (long)&s, 0, 0, 0);
+    for (long i = 0; i < count; i++)
+        found[i] = (struct os_span){vector[i].start, vector[i].end};
+    if (count >= 0)
+        *at = s.walk_end;
+    return count;
+}
+
+/* The same before Linux 6.7, a word a page. */
+static int look(long pages, uintptr_t *at, uintptr_t end, struct os_span *found, unsigned most)
+{
+    const uint64_t present = 1ull << 63, swapped = 1ull << 62, file = 1ull << 61;
+    uint64_t word[128];
+    unsigned count = 0;
+    const size_t wanted = min_size((end - *at) / os_page_bytes, ARRAY_LEN(word));
+    long n = sys_call(SYS_pread64, pages, (long)word, (long)(wanted * sizeof word[0]),
+                      (long)(*at / os_page_bytes * sizeof word[0]), 0, 0);
+    if (n <= 0)
+        return -1;
+    for (size_t i = 0; i < (size_t)n / sizeof word[0]; i++, *at += os_page_bytes) {
+        if ((word[i] & (present | swapped)) == 0 || (word[i] & file) != 0)
+            continue;
+        if (count > 0 && found[count - 1].end == *at)
+            found[count - 1].end += os_page_bytes;
+        else if (count < most)
+            found[count++] = (struct os_span){*at, *at + os_page_bytes};
+        else
+            break;
+    }
+    return (int)count;
+}
+
+int os_pages_find(long pages, enum os_pages which, uintptr_t *at, uintptr_t end, struct os_span *found, unsigned most)
+{
+    static bool knows_guards = true, can_scan = true;
+    const uint64_t excluded = CATEGORY_FILE | CATEGORY_ZERO;
+    long count = -EINVAL;
+    if (can_scan && knows_guards)
+        count = scan(pages, which, at, end, found, most, excluded | CATEGORY_GUARD);
+    if (count == -EINVAL && can_scan && (count = scan(pages, which, at, end, found, most, excluded)) != -EINVAL)
+        knows_guards = false;
+    if (count == -EPERM && which == os_pages_written) /* it is not tracked */
+        return os_pages_find(pages, os_pages_all, at, end, found, most);
+    if (count < 0 && which == os_pages_all && (count = look(pages, at, end, found, most)) >= 0)
+        can_scan = false;
+    return count < 0 ? -1 : (int)count;
+}
+
+/* ---- writes ---- */
+
+/* <linux/userfaultfd.h> of Linux 6.7. */
+#define TRACKER_API       0xc018aa3ful
+#define TRACKER_REGISTER  0xc020aa00ul
+#define TRACKER_OF_USERS  1ul /* no privilege is needed */
+#define TRACKER_FEATURES  (1ull << 13 | 1ull << 15)
+#define TRACKER_OF_WRITES 2ull
+
+static long tracker = -1;
+
+bool os_track_begin(void)
+{
+    struct {
+        uint64_t api, features, calls;
+    } wanted = {.api = 0xaa, .features = TRACKER_FEATURES};
+    tracker = sys_call(SYS_userfaultfd, O_CLOEXEC | TRACKER_OF_USERS, 0, 0, 0, 0, 0);
+    if (sys_failed(tracker))
+        return false;
+    if (!sys_failed(sys_call(SYS_ioctl, tracker, (long)TRACKER_API, (long)&wanted, 0, 0, 0)))
+        return true;
+    os_track_end();
+    return false;
+}
+
+bool os_track_mapping(struct os_span mapping)
+{
+    struct {
+        uint64_t start, length, mode, calls;
+    } range = {.start = mapping.start, .length = mapping.end - mapping.start, .mode = TRACKER_OF_WRITES};
+    return !sys_failed(sys_call(SYS_ioctl, tracker, (long)TRACKER_REGISTER, (long)&range, 0, 0, 0));
+}
+
+void os_track_end(void)
+{
+    sys_call(SYS_close, tracker, 0, 0, 0, 0, 0);
+}
+
+/* ---- bytes ---- */
+
+long os_memory_read(void *to, uintptr_t from, size_t bytes)
+{
+    const struct iovec local = {to, bytes}, remote = {(void *)from, bytes};
+    long process = sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    long n = sys_call(SYS_process_vm_readv, process, (long)&local, 1, (long)&remote, 1, 0);
+    if (n == -EFAULT)
+        return 0;
+    return sys_failed(n) ? -1 : n;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The process's own memory as the system sees it: which mappings there are, which of their pages hold anything of their own,
+ * and what is in them, read without a risk: a page that cannot be read is an answer, not a signal.
+ *
+ * All within need_begins(need_plain) (filter.h).
+ */
+#ifndef SUTLER_OS_MEMORY_H
+#define SUTLER_OS_MEMORY_H
+
+#include "base/compiler.h"
+
+/* Whether the code that calls it lies in a shared library of its own; false if it is a part of the program. */
+bool os_is_shared_library(void);
+
+struct os_span {
+    uintptr_t start, end;
+};
+
+/* Calls `visit` with every readable private mapping but the system's own ([vvar] and the like), in the order of their
+ * addresses, until it returns false.  False if the list cannot be read to its end, or was cut short. */
+typedef bool os_visit_mapping(void *context, struct os_span mapping, bool is_writable);
+bool os_mappings_each(os_visit_mapping *visit, void *context);
+
+/* ---- which pages are written to: Linux 6.7, by asynchronous write protection of a userfaultfd ----
+ *
+ * One at a time.  The system lifts the protection of a page by itself when it is written to; nobody is told, nobody waits
+ * for anybody. */
+
+/* False: it cannot be had. */
+bool os_track_begin(void);
+/* From here on it is known which pages of the mapping are written to.  False: not of this one. */
+bool os_track_mapping(struct os_span mapping);
+/* Everything is as before. */
+void os_track_end(void);
+
+/* ---- pages ---- */
+
+/* A descriptor for os_pages_find, to be closed by os_pages_close; negative: it cannot be had. */
+long os_pages_open(void);
+void os_pages_close(long pages);
+
+enum os_pages {
+    os_pages_all,
+    os_pages_tracked, /* those of a mapping that is tracked: and their writes are looked for from here on */
+    os_pages_written, /* those written to since, of a mapping that is tracked; of others all */
+};
+/* Which pages from *at on, before `end`, all of one mapping, are the process's own: in memory or swapped out, not (any more)
+ * those of a file, and not the page of zeros.  Of a mapping that was looked at so before, os_pages_tracked finds only
+ * those written to since.  Fills in at most `most` ranges and sets *at to where the next search goes on.  Returns how many,
+ * or -1. */
+int os_pages_find(long pages, enum os_pages which, uintptr_t *at, uintptr_t end, struct os_span *found, unsigned most);
+
+/* Copies bytes of the process's own memory; returns how many could be read up to the first that could not, or -1 if the system
+ * allows it not at all. */
+long os_memory_read(void *to, uintptr_t from, size_t bytes);
+
+#endif
