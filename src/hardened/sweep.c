@@ -8,6 +8,7 @@
 #include "hardened/report.h"
 #include "hardened/roots.h"
 #include "hardened/shadow.h"
+#include "heap/large.h"
 #include "heap/pass.h"
 #include "heap/remote.h"
 #include "heap/span.h"
@@ -60,7 +61,7 @@ static void note_live(void)
 
 static size_t limit_of(unsigned percent)
 {
-    const size_t in_use = span_in_use_bytes() + mapping_in_use_bytes(), kept = kept_bytes();
+    const size_t in_use = heap_in_use_bytes(), kept = kept_bytes();
     const size_t live = min_size(atomic_load(&live_bytes), in_use > kept ? in_use - kept : 0);
     return FLOOR_BYTES + live / 100 * percent;
 }
