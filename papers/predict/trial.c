@@ -2,10 +2,11 @@
  *
  * Why: the switch-off.  Whether it pays is measured as it is used.  Some calls are timed from beginning to end (`with`),
  * some are not looked up at all and only the original is timed (`plain`).  A review compares the two every 10 ms.  A gain
- * counts if it is two per cent, and more than the clock does not see.  Seven reviews in a row without a gain, or one after
- * 80 ms without, and this thread gives the function up: for good if it never paid, else for 100 ms, and then for twice as
- * long each time, up to 10 s.  When four threads have given up for good, or the function takes less than the floor, nobody
- * asks any more.  A single measurement counts as at most 16 times the usual, so that a preemption decides nothing.
+ * counts if it is two per cent, more than the clock does not see, and if there was an answer to gain by: a loaded machine
+ * makes gains of nothing.  Seven reviews in a row without a gain, or one after 80 ms without, and this thread gives the
+ * function up: for good if it never paid, else for 100 ms, and then for twice as long each time, up to 10 s.  When four
+ * threads have given up for good, or the function takes less than the floor, nobody asks any more.  A single measurement
+ * counts as at most 16 times the usual, so that a preemption decides nothing.
  */
 #include "caller.h"
 
@@ -97,7 +98,8 @@ bool trial_review(struct predict_client *client, uint64_t now)
     if (client->function->options.mode == PREDICT_FORCED || trial->with_calls < 8 || trial->plain_calls == 0)
         return true;
     uint64_t with = trial->with_ticks / trial->with_calls, plain = trial->plain_ticks / trial->plain_calls;
-    bool pays = with + with / 50 + client->hidden_ticks < plain && !worker_is_crowded();
+    bool answered = client->hits + client->memo_hits != 0; /* since the last review; else a gain is chance */
+    bool pays = answered && with + with / 50 + client->hidden_ticks < plain && !worker_is_crowded();
     client->cost_ticks = (client->cost_ticks * 3 + plain) / 4 + 1;
     *trial = (struct trial){.began = now};
     client_add_counts(client);
