@@ -69,17 +69,20 @@ AS_IN_RELEASE = {
     "bubblewrap *[.]cpu$ *[.]thread$ *[.]norseq$",
     "surroundings": "fork_stdio_ fork_guest_ service_ preauth_",
     "manager": "whether limit leave_asleep_raw unnoticed",
-    "limits": "ulimit_v_300000 as_200 gdb_",
-    "unit": "rcs_every_instruction rcs_single_step",
+    "limits": "ulimit_v_300000 as_200 gdb_ restarts *[.]norseq$",
+    "unit": "rcs_every_instruction rcs_single_step heap_groups[.]cpu heap_groups[.]thread",
     "api": "*[.]cpu$ *[.]norseq$",
     "fork": "*[.]cpu$ *[.]norseq$",
     "model": "*[.]cpu$ *[.]norseq$",
-    "stress": "*[.]cpu$ *[.]norseq$",
+    "stress": "*[.]cpu$ *[.]thread$ *[.]norseq$",
+    "hardened": "preload_ api_ fork_raw stress_swap *[.]cpu$",
 }
 
 # Under emulation one processor's order of memory serves the other's code, so that threads in numbers find nothing that
-# they do not find in the release build; they take half the time.
+# they do not find in the release build; nor do single threads that try one size after the other.  They take most of the
+# time.
 AS_ON_X86_64 = {
+    "api": "usable aligned allocx realloc introspect_busy",
     "stress": "storm handoff migrate swap cpusets",
     "blowup": "migrate",
 }
