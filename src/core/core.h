@@ -21,10 +21,11 @@ enum hot_pushed {
 /* In rcs mode, one try each. */
 void *hot_pop(size_t c);
 enum hot_pushed hot_push(void *block, struct superblock *s);
-/* Puts a block of another heap's superblock into the outbox (heap/outbox.h).  Returns its chain as it is now; or
- * SEND_REFUSED if there is no outbox, another slice's chain is in its place, or the section was interrupted; or
- * SEND_DOUBLE if it is the chain's top block already. */
-uint64_t hot_send(void *block);
+/* Puts a block of another heap's superblock, whose `batch` is not 0, into the outbox (heap/outbox.h).  Returns the chain
+ * that the caller has to deliver (free_deliver), which is this block's if it is as long as a batch now, or another slice's
+ * that had its place; or SEND_KEPT; or SEND_REFUSED if there is no outbox or the section was interrupted; or SEND_DOUBLE if
+ * it is the chain's top block already. */
+uint64_t hot_send(void *block, const struct superblock *s);
 
 /* Where the fast paths go when the case is not simple. */
 void *malloc_any(size_t size);
@@ -34,7 +35,7 @@ void *new_slow(size_t c);
 void free_slow(void *p);
 void free_double(void *p);
 void free_notify(struct superblock *s);
-void free_send_batch(size_t chain);
+void free_deliver(uint64_t chain);
 
 /* A block for operator new; throws std::bad_alloc if there is no memory and no new_handler helps. */
 void *new_block(size_t size, size_t alignment);

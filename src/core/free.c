@@ -59,39 +59,23 @@ static void look_at(struct heap *owner, unsigned blocks)
     slow_leave();
 }
 
-/* A chain of the outbox has as many blocks as are sent at a time, or its place is wanted.  If it cannot be taken now, the
- * next free tries again. */
-NOINLINE void free_send_batch(size_t i)
+/* A chain that was taken out of the outbox goes to its superblock. */
+NOINLINE void free_deliver(uint64_t chain)
 {
-    uint64_t chain = 0;
-    if (rcs_is_suspended() || !slow_enter())
-        return;
-    struct heap *h = heap_here();
-    if (h != NULL && lock_try(&h->lock)) {
-        chain = outbox_take(h, (unsigned)i);
-        lock_release(&h->lock);
-    }
-    struct heap *owner = chain != 0 ? outbox_deliver(chain) : NULL;
-    slow_leave();
-    if (chain != 0)
-        look_at(owner, freelist_count(chain));
+    look_at(outbox_deliver(chain), freelist_count(chain));
 }
 
 /* True if the block is on its way. */
-static bool send(struct superblock *s, void *p)
+static bool send(const struct superblock *s, void *p)
 {
-    const unsigned chain = outbox_chain_of(p);
-    for (int i = 0; i < 2; i++) {
-        uint64_t list = hot_send(p);
-        if (list == SEND_DOUBLE)
-            free_double(p);
-        else if (list != SEND_REFUSED && freelist_count(list) >= s->batch)
-            free_send_batch(chain);
-        if (list != SEND_REFUSED)
-            return true;
-        free_send_batch(chain); /* another superblock's, perhaps */
-    }
-    return false;
+    const uint64_t chain = hot_send(p, s);
+    if (chain == SEND_REFUSED)
+        return false;
+    if (chain == SEND_DOUBLE)
+        free_double(p);
+    else if (chain != SEND_KEPT)
+        free_deliver(chain);
+    return true;
 }
 
 /* The block is another heap's. */

@@ -100,12 +100,12 @@ FUNCTION free_foreign
 	je	free_slow
 	CHECK_BLOCK_START
 	SEND	send, free_slow, free_double
-	cmpb	SUPERBLOCK_BATCH(%rax), %r9b
-	jae	.Lbatch
+	testq	%r11, %r11
+	jnz	.Ldeliver
 	ret
-.Lbatch:
-	movl	%r10d, %edi
-	jmp	free_send_batch
+.Ldeliver:
+	movq	%r11, %rdi
+	jmp	free_deliver
 	SECTION_ABORT send, free_slow
 END_FUNCTION free_foreign
 

@@ -13,7 +13,8 @@
 #define HOT_ABORTED 4
 
 /* hot_send, where it does not return a chain. */
-#define SEND_REFUSED 0
-#define SEND_DOUBLE 1
+#define SEND_KEPT 0
+#define SEND_REFUSED 1
+#define SEND_DOUBLE 2
 
 #endif

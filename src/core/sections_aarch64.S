@@ -104,10 +104,11 @@ FUNCTION hot_push
 	ret
 END_FUNCTION hot_push
 
-/* uint64_t hot_send(block x0) */
+/* uint64_t hot_send(block x0, superblock x1) */
 FUNCTION hot_send
-	lsr	x1, x0, #SLICE_SHIFT
-	and	x2, x1, #(OUTBOX_CHAINS - 1)
+	lsr	x7, x0, #SLICE_SHIFT
+	and	x2, x7, #(OUTBOX_CHAINS - 1)
+	ldrb	w1, [x1, SUPERBLOCK_BATCH]
 	SECTION_BEGIN send
 	LOAD_HEAP 3
 	ldr	x3, [x3, HEAP_OUTBOX]
@@ -115,19 +116,22 @@ FUNCTION hot_send
 	add	x3, x3, x2, lsl #3
 	ldr	x4, [x3]
 	lsr	x5, x4, #(SLICE_SHIFT + FREELIST_COUNT_BITS)
-	cbz	x5, 1f
-	cmp	x5, x1
-	b.ne	.Lsend_refused
-1:	add	x5, x4, #1
-	and	x6, x5, #((1 << FREELIST_COUNT_BITS) - 1)
-	add	x6, x6, x0, lsl #FREELIST_COUNT_BITS
+	cmp	x5, x7
+	csel	x7, xzr, x4, eq				/* another slice's chain, or none, gives way */
+	csel	x4, x4, xzr, eq
+	add	x5, x4, #1
+	and	x8, x5, #((1 << FREELIST_COUNT_BITS) - 1)
+	add	x6, x8, x0, lsl #FREELIST_COUNT_BITS
 	cmp	x5, x6					/* the top block already? */
 	b.eq	.Lsend_double
 	LINK_ENCODE 0, 4
 	str	x4, [x0]
+	cmp	x8, x1
+	csel	x7, x6, x7, hs				/* a batch */
+	csel	x6, xzr, x6, hs
 	str	x6, [x3]
 	SECTION_COMMITTED send
-	mov	x0, x6
+	mov	x0, x7					/* SEND_KEPT, or a chain */
 	ret
 .Lsend_refused:
 	mov	x0, #SEND_REFUSED

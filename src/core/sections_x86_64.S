@@ -34,10 +34,11 @@ FUNCTION hot_push
 	RETURN	HOT_ABORTED
 END_FUNCTION hot_push
 
-/* uint64_t hot_send(block): one try; the chain as it is now, or SEND_REFUSED or SEND_DOUBLE. */
+/* uint64_t hot_send(block, superblock): one try; see core.h. */
 FUNCTION hot_send
+	movq	%rsi, %rax
 	SEND	hot_send, .Lsend_refused, .Lsend_double
-	movq	%r9, %rax
+	movq	%r11, %rax				/* SEND_KEPT, or a chain */
 	ret
 .Lsend_refused:
 	RETURN	SEND_REFUSED

@@ -77,9 +77,9 @@
 	je	\notify
 .endm
 
-/* Puts block %rdi into the outbox of the running cid's heap, on the chain of its slice (heap/outbox.h); goes to `refused`
- * if there is no outbox or another slice's chain in its place.  Uses rcx rdx rsi r8 r11; leaves the number of the chain
- * in %r10, the new chain in %r9. */
+/* Puts block %rdi of superblock %rax into the outbox of the running cid's heap, on the chain of its slice (heap/outbox.h);
+ * goes to `refused` if there is no outbox.  Leaves in %r11 the chain that is the caller's to deliver: this one if it is as
+ * long as a batch now, another slice's that had its place, or 0.  Uses rcx rdx rsi r8 r9 r10. */
 .macro SEND name, refused, double
 	movq	%rdi, %r10
 	shrq	$SLICE_SHIFT, %r10
@@ -93,15 +93,21 @@
 	movq	(%rsi, %r10, 8), %r8
 	movq	%r8, %rcx
 	shrq	$(SLICE_SHIFT + FREELIST_COUNT_BITS), %rcx
-	jz	1f
-	cmpq	%rcx, %r11
-	jne	\refused
+	cmpq	%r11, %rcx
+	movl	$0, %r11d
+	je	1f
+	movq	%r8, %r11				/* another slice's, or none */
+	xorl	%r8d, %r8d
 1:	leaq	1(%r8), %rcx
 	imulq	$1 << FREELIST_COUNT_BITS, %rdi, %r9
 	movw	%cx, %r9w
 	cmpq	%rcx, %r9				/* the top block already? */
 	je	\double
 	LINK_SET %r8, %rdi, %rdx
-	movq	%r9, (%rsi, %r10, 8)
+	cmpb	SUPERBLOCK_BATCH(%rax), %r9b
+	jb	2f
+	movq	%r9, %r11
+	xorl	%r9d, %r9d
+2:	movq	%r9, (%rsi, %r10, 8)
 	SECTION_COMMITTED \name
 .endm

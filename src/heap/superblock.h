@@ -62,6 +62,7 @@ enum group {
 #define BATCH_BLOCKS 32u
 #define BATCH_BYTES 4096u
 #define BATCH_BLOCK_MAX 1024u
+_Static_assert(BATCH_BYTES / BATCH_BLOCK_MAX > 1, "a block alone, in the place of another slice's chain, is no batch");
 
 /* What a superblock of the smallest class has room for. */
 #define SUPERBLOCK_BLOCKS_MAX 4096

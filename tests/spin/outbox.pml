@@ -10,6 +10,7 @@
  *   NO_LOCK    a thread takes the chain without the lock
  *   NO_RECHECK it looks whether the outbox is open before it has the lock
  *   PLAIN_TAKE it takes the chain by two plain accesses instead of a section
+ *   LATE_TAKE  a section that made a batch leaves the chain there, and it is emptied afterwards
  */
 #include "common.pml"
 
@@ -26,7 +27,9 @@ inline deliver(blocks)
     d_step { assert((arrived & (blocks)) == 0); arrived = arrived | (blocks); blocks = 0 }
 }
 
-/* A block is freed: straight to its superblock where there is no outbox, or none of this heap's. */
+/* A block is freed: straight to its superblock where there is no outbox, or none of this heap's.  Else the section adds it
+ * to the chain, and the same store may take the chain: with the block where that makes a batch of it, without where the
+ * chain was another slice's. */
 inline send(block)
 {
     do
@@ -39,7 +42,16 @@ inline send(block)
                :: atomic { !open -> leave(me); w = block }
                :: open ->
                    w = chain;
-                   atomic { chain = w | block; w = 0; leave(me) }
+                   if
+                   :: atomic { chain = w | block; w = 0; leave(me) }
+#ifdef LATE_TAKE
+                   :: atomic { w = w | block; chain = w; leave(me) };
+                      chain = 0
+#else
+                   :: atomic { chain = 0; w = w | block; leave(me) }
+#endif
+                   :: atomic { chain = block; leave(me) }
+                   fi
                fi
            fi;
            break
