@@ -51,7 +51,13 @@ static inline unsigned class_of_request(size_t size, size_t alignment)
 }
 
 /* True once the heap can be used; the first caller initialises it.  False if there is no memory at all. */
-bool core_ready(void);
+enum core_state { core_untouched, core_is_ready, core_failed };
+extern _Atomic uint32_t core_state;
+bool core_start(void);
+static inline bool core_ready(void)
+{
+    return likely(atomic_load_explicit(&core_state, memory_order_acquire) == core_is_ready) || core_start();
+}
 
 /* Slow paths begin with entering: nothing may be held.  False if this thread was interrupted by a signal inside a
  * slow path and must not wait for locks: take signal-safe blocks, push frees remotely. */

@@ -155,8 +155,8 @@ static bool free_in_superblock(void *p)
     return true;
 }
 
-/* The same for large blocks that are kept for the next one. */
-static bool free_to_keep(void *p)
+/* The shortest way: a large block that is kept for the next one. */
+static inline bool free_to_keep(void *p)
 {
     return (uintptr_t)p - hot.region_base < hot.region_bytes && (uintptr_t)p % SLICE_BYTES == 0 &&
            slice_at(slice_of(p))->kind == slice_large && child_is_noticed() && large_span_keep(p);
@@ -204,11 +204,17 @@ static NOINLINE void free_after_search(void *p)
     }
 }
 
-NOINLINE void free_slow(void *p)
+static NOINLINE void free_otherwise(void *p)
 {
-    if (free_in_locked_superblock(p) || p == NULL || likely(free_in_superblock(p)) || free_to_keep(p))
+    if (free_in_locked_superblock(p) || p == NULL || likely(free_in_superblock(p)))
         return;
     free_after_search(p);
+}
+
+NOINLINE void free_slow(void *p)
+{
+    if (!free_to_keep(p))
+        free_otherwise(p);
 }
 
 COLD void free_double(void *p)

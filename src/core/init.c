@@ -18,8 +18,7 @@
 #include "marks/marks.h"
 #endif
 
-enum { state_untouched, state_ready, state_failed };
-static _Atomic uint32_t state;
+_Atomic uint32_t core_state = core_untouched;
 static struct lock start_lock = LOCK_FREE(rank_start);
 
 /* Whoever installed a filter that was there before the program can say by `on` that it lets through what the manager
@@ -56,21 +55,16 @@ static bool start(void)
     return true;
 }
 
-static NOINLINE bool start_once(void)
+COLD bool core_start(void)
 {
     if (!slow_enter())
         return false; /* a signal handler in the middle of start() */
     lock_take(&start_lock);
-    if (state == state_untouched)
-        atomic_store(&state, start() ? state_ready : state_failed);
+    if (core_state == core_untouched)
+        atomic_store(&core_state, start() ? core_is_ready : core_failed);
     lock_release(&start_lock);
     slow_leave();
-    return state == state_ready;
-}
-
-bool core_ready(void)
-{
-    return likely(atomic_load_explicit(&state, memory_order_acquire) == state_ready) || start_once();
+    return core_state == core_is_ready;
 }
 
 /* When constructors run, libc is able to take fork handlers. */

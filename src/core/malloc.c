@@ -167,10 +167,36 @@ static void *take_fresh(unsigned c)
     return block;
 }
 
+/* A large block that was kept for this cid, the short way; NULL if there is none. */
+static inline void *take_kept(size_t size, size_t alignment)
+{
+    return core_ready() && child_is_noticed() ? large_take_kept(size, alignment) : NULL;
+}
+
+/* A large block, the long way. */
+static void *take_large(size_t size, size_t alignment, bool *zero)
+{
+    if (!slow_enter())
+        return signal_safe_take(size, alignment);
+    void *block = large_take(size, alignment, zero);
+    if (unlikely(block == NULL)) {
+        struct wanted w = {.class = CLASS_COUNT, .size = size, .alignment = alignment};
+        block = take_last_resort(&w);
+        *zero = w.zero;
+    }
+    slow_leave_and_hint();
+    return block;
+}
+
+static bool may_be_had(size_t size, size_t alignment)
+{
+    return likely(size <= PTRDIFF_MAX && alignment <= PTRDIFF_MAX - size) && core_ready();
+}
+
 void *allocate_plain(size_t size, size_t alignment, bool *zero)
 {
     *zero = false;
-    if (unlikely(size > PTRDIFF_MAX || alignment > PTRDIFF_MAX - size) || unlikely(!core_ready()))
+    if (!may_be_had(size, alignment))
         return NULL;
     unsigned c = class_of_request(size, alignment);
     if (c < CLASS_COUNT) {
@@ -179,19 +205,8 @@ void *allocate_plain(size_t size, size_t alignment, bool *zero)
             *zero = (block = take_fresh(c)) != NULL;
         return block != NULL ? block : take_slow(c, alignment);
     }
-    void *block = child_is_noticed() ? large_take_kept(size, alignment) : NULL;
-    if (likely(block != NULL))
-        return block;
-    if (!slow_enter())
-        return signal_safe_take(size, alignment);
-    block = large_take(size, alignment, zero);
-    if (unlikely(block == NULL)) {
-        struct wanted w = {.class = CLASS_COUNT, .size = size, .alignment = alignment};
-        block = take_last_resort(&w);
-        *zero = w.zero;
-    }
-    slow_leave_and_hint();
-    return block;
+    void *block = take_kept(size, alignment);
+    return block != NULL ? block : take_large(size, alignment, zero);
 }
 
 size_t good_size(size_t size, size_t alignment)
@@ -223,16 +238,29 @@ NOINLINE void *malloc_slow(size_t c)
     return block;
 }
 
-/* Whatever the size. */
+/* Before initialisation, or in lock mode, where the short way has failed. */
 static NOINLINE void *malloc_otherwise(size_t size)
 {
     bool zero;
     return allocate_or_enomem(size, BLOCK_ALIGNMENT, &zero);
 }
 
+static NOINLINE void *malloc_large(size_t size)
+{
+    bool zero;
+    void *block = may_be_had(size, BLOCK_ALIGNMENT) ? take_large(size, BLOCK_ALIGNMENT, &zero) : NULL;
+    if (unlikely(block == NULL))
+        errno = ENOMEM;
+    return block;
+}
+
 /* Above the largest class; or before initialisation, or in lock mode, any size. */
 void *malloc_any(size_t size)
 {
+    if (size > CLASS_BYTES_MAX) {
+        void *block = take_kept(size, BLOCK_ALIGNMENT);
+        return likely(block != NULL) ? block : malloc_large(size);
+    }
     void *block = locked_take(size);
     return block != NULL ? block : malloc_otherwise(size);
 }

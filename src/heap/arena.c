@@ -135,6 +135,13 @@ uint32_t arena_insert_merged(uint32_t first, size_t slices)
     return first;
 }
 
+uint32_t arena_last(const struct arena *a)
+{
+    uint32_t before = a->fresh_first - 1;
+    bool is_of_it = a->fresh_first > 0 && region_contains(slice_address(before)) && arena_of(before) == a;
+    return is_of_it ? arena_free_neighbour(before, before) : SLICE_NONE;
+}
+
 bool arena_open(struct arena *a, size_t slices)
 {
     ASSERT(lock_is_mine(&span_lock));

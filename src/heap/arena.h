@@ -47,6 +47,9 @@ uint32_t arena_find(const struct arena *a, size_t slices);
  * SLICE_NONE. */
 uint32_t arena_free_neighbour(uint32_t slice, uint32_t other);
 
+/* The free span that ends where what was never used begins, or SLICE_NONE. */
+uint32_t arena_last(const struct arena *a);
+
 /* Opens more of the region, at least until the fresh end holds `slices`.  False without memory. */
 bool arena_open(struct arena *a, size_t slices);
 

@@ -32,12 +32,12 @@ static void *span_block_take(size_t size, size_t alignment, bool squeezes, bool 
     if (squeezes ? !span_squeeze(slices, align_slices, &first) : !span_take(span_large, slices, align_slices, &first))
         return NULL;
     struct slice *s = slice_at(first);
-    *zero = span_is_zero(first, slices);
-    s->was_zero = *zero;
+    const size_t used = span_used_slices(first, slices);
+    *zero = s->was_zero = used == 0;
     s->slices = (uint32_t)slices;
     slice_become(s, slice_large);
-    if (*zero && huge_policy_asks(size))
-        ask_for_huge_pages(first, slices);
+    if (used < slices && huge_policy_asks(size))
+        ask_for_huge_pages(first + (uint32_t)used, slices - used);
     return slice_address(first);
 }
 

@@ -4,6 +4,7 @@
 #include "heap/ample.h"
 #include "heap/arena.h"
 #include "heap/huge.h"
+#include "heap/huge_policy.h"
 #include "heap/large.h"
 #include "heap/mapping_cache.h"
 #include "heap/prefault.h"
@@ -15,6 +16,23 @@
 #define SPAN_PURGE_MIN   (2ul << 20 >> SLICE_SHIFT)
 
 /* ---- taking ---- */
+
+/* For a program that fills its large blocks a page that is there is worth more than one that is zero: the free span that
+ * lies before the fresh end is lengthened, instead of left behind as too short.  SLICE_NONE if none lies there. */
+static uint32_t take_lengthened(struct arena *a, size_t slices)
+{
+    uint32_t last = arena_last(a);
+    if (a != &arena[span_large] || last == SLICE_NONE || !huge_policy_asks(slices << SLICE_SHIFT))
+        return SLICE_NONE;
+    size_t have = slice_at(last)->slices, more = slices - min_size(slices, have);
+    if (a->fresh_end - a->fresh_first < more && (!arena_open(a, more) || arena_last(a) != last))
+        return SLICE_NONE; /* the region went on elsewhere */
+    arena_remove(last);
+    a->fresh_first += (uint32_t)more;
+    if (have > slices)
+        arena_insert(last + (uint32_t)slices, have - slices);
+    return last;
+}
 
 /* `slices` slices from the bins or the fresh end, wherever they lie. */
 static uint32_t take_anywhere(struct arena *a, size_t slices)
@@ -28,6 +46,8 @@ static uint32_t take_anywhere(struct arena *a, size_t slices)
         prefault_pool_follow(a, first, slices, have);
         return first;
     }
+    if ((first = take_lengthened(a, slices)) != SLICE_NONE)
+        return first;
     if (a->fresh_end - a->fresh_first < slices && !arena_open(a, slices))
         return SLICE_NONE;
     first = a->fresh_first;
@@ -95,9 +115,16 @@ bool span_extend(uint32_t end, size_t more)
     return done;
 }
 
+size_t span_used_slices(uint32_t first, size_t slices)
+{
+    while (slices > 0 && slice_at(first + (uint32_t)slices - 1)->content != content_used)
+        slices--;
+    return slices;
+}
+
 bool span_is_zero(uint32_t first, size_t slices)
 {
-    return slices_holding(first, slices, content_used) == 0;
+    return span_used_slices(first, slices) == 0;
 }
 
 /* ---- giving ---- */

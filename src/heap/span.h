@@ -44,6 +44,8 @@ bool span_extend_squeezed(uint32_t end, size_t more);
  * for anything else.  For walks. */
 size_t span_passed(uint32_t slice);
 
+/* Slices up to the last that may hold something: those behind it read as zero. */
+size_t span_used_slices(uint32_t first, size_t slices);
 /* True if all slices read as zero. */
 bool span_is_zero(uint32_t first, size_t slices);
 

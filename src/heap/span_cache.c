@@ -39,7 +39,7 @@ struct slots {
 
 static struct slots slots_for(size_t slices)
 {
-    struct span_cache *c = &cache[sync_slot() % CACHES];
+    struct span_cache *c = &cache[(likely(sync_mode == sync_rcs) ? sync_cid() : sync_slot()) % CACHES];
     unsigned count = slices <= 4 ? 8 : 16u >> top_bit(slices - 1);
     return (struct slots){&c->x_word[16 - 2 * count], &c->x_hand, count};
 }

@@ -74,7 +74,7 @@ static enum rcs_verdict probe(enum sync_mode wanted, struct heap *empty)
         return rcs_no_libc;
     hot.rseq = __rseq_offset;
     hot.cid = hot.rseq + (has_mm_cid() ? RSEQ_MM_CID : RSEQ_CPU_ID);
-    uint32_t cid = *(volatile uint32_t *)(thread_pointer() + hot.cid);
+    uint32_t cid = sync_cid();
     if ((int32_t)rseq_field(RSEQ_CPU_ID) < 0 || cid >= slot_count)
         return rcs_no_libc;
     bool fenced = os_has_rseq_fence();
@@ -107,7 +107,7 @@ THREAD_SHARED uint32_t sync_slot_last = SLOT_MAX;
 unsigned sync_slot(void)
 {
     if (sync_mode == sync_rcs)
-        return *(volatile uint32_t *)(thread_pointer() + hot.cid);
+        return sync_cid();
     sync_slot_last = os_current_cpu() % slot_count;
     return sync_slot_last;
 }

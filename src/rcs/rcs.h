@@ -18,6 +18,7 @@
 #define SUTLER_RCS_RCS_H
 
 #include "base/compiler.h"
+#include "rcs/hot.h"
 #include "rcs/results.h"
 
 struct heap;
@@ -59,6 +60,11 @@ void rcs_start(enum sync_mode wanted, struct heap *empty);
 
 /* The slot of heap_of_cid the caller should use at this moment; a hint in every mode. */
 unsigned sync_slot(void);
+/* The same in rcs mode alone, inline. */
+static inline unsigned sync_cid(void)
+{
+    return *(volatile uint32_t *)((char *)__builtin_thread_pointer() + hot.cid);
+}
 /* In lock mode: what it answered the calling thread last; SLOT_MAX, where there is an empty heap, if it was not asked
  * yet.  To ask which cpu one runs on can cost more than the rest of a malloc. */
 extern THREAD_SHARED uint32_t sync_slot_last;

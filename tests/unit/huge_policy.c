@@ -4,6 +4,7 @@
  */
 #include "heap/huge_policy.h"
 
+#include "heap/arena.h"
 #include "heap/large.h"
 #include "heap/region.h"
 #include "options/options.h"
@@ -228,6 +229,63 @@ static void lengthened_by_used_does_not_count(void)
     EXPECT(!huge_policy_asks(SPAN));
 }
 
+/* A block of SPAN bytes that ends where the arena has not been used yet. */
+static char *take_last(void)
+{
+    char *block = take_fresh(SPAN);
+    while (slice_of(block + SPAN) != arena[span_large].fresh_first)
+        block = take_fresh(SPAN);
+    return block;
+}
+
+static bool holds(const char *block, size_t bytes, const char *p)
+{
+    return p >= block && p < block + bytes;
+}
+
+/* Where blocks are filled a longer one begins with what a shorter one left at the arena's end; huge pages are asked for
+ * behind that. */
+static void goes_on_where_pages_are(void)
+{
+    const size_t longer = SPAN + SPAN / 2;
+    bool zero;
+    take_fresh(longer); /* no free span is as long */
+    char *last = take_last();
+    give(last);
+    EXPECT(!huge_policy_asks(longer)); /* it was not filled */
+    char *block = large_take(longer, 16, &zero);
+    EXPECT(zero && !holds(block, longer, last));
+
+    fill(last = take_last(), SPAN);
+    give(last);
+    advised = 0;
+    block = large_take(longer, 16, &zero);
+    EXPECT(!zero && holds(block, longer, last) && holds(block, longer, last + SPAN));
+    EXPECT(last[0] == 1 && last[SPAN] == 0 && block[longer - 1] == 0);
+    EXPECT_MSG(advised > 0 && advised <= longer - SPAN + HUGE_PAGE_BYTES, "%zu", advised);
+}
+
+/* Where the region goes on elsewhere, so does the longer one. */
+static void goes_on_elsewhere(void)
+{
+    struct arena *dense = &arena[span_dense], *large = &arena[span_large];
+    const size_t left = 4 * SLICE_BYTES, longer = SPAN + left + SLICE_BYTES;
+    lock_take(&span_lock);
+    EXPECT(arena_open(large, slices_for(SPAN + left)));
+    large->fresh_first = large->fresh_end - (uint32_t)slices_for(SPAN + left); /* what lies before is lost */
+    EXPECT(arena_open(dense, dense->fresh_end - dense->fresh_first + 1));
+    lock_release(&span_lock);
+    char *last = take_last();
+    EXPECT_EQ((size_t)(large->fresh_end - large->fresh_first) << SLICE_SHIFT, left);
+    fill(last, SPAN);
+    give(last);
+    bool zero;
+    char *block = large_take(longer, 16, &zero);
+    EXPECT(zero && !holds(block, longer, last));
+    fill(block, longer);
+    EXPECT(large_take(SPAN + left, 16, &zero) == last); /* the end of before is its neighbour now */
+}
+
 int main(void)
 {
     unit_print_mode();
@@ -245,5 +303,7 @@ int main(void)
     growing_because_full();
     used_again_does_not_count();
     lengthened_by_used_does_not_count();
+    goes_on_where_pages_are();
+    goes_on_elsewhere();
     return 0;
 }
