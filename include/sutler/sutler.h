@@ -107,6 +107,9 @@ struct sutler_stats {
     uint64_t sweep_us;        /* how long the sweeps took, microseconds */
     uint64_t stop_us;         /* how long the program's threads were stopped for them, microseconds */
     uint64_t longest_stop_us; /* the longest of these stops */
+    uint64_t inline_sweeps;   /* of the sweeps, those a thread of the program made, because there was no manager, or it did
+                                 not keep up, or memory was short */
+    uint64_t sweep_waits;     /* times a thread of the program waited for the manager's sweep */
 };
 
 /* Fills `*stats` (at most `size` bytes of it, for callers built against an older header).  Returns 0, or EINVAL. */

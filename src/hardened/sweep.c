@@ -46,7 +46,7 @@ static bool resolves;
 static unsigned failures; /* in a row */
 
 static struct {
-    _Atomic uint64_t done, failed, bytes, blocks, unseen_blocks, ns, stop_ns, longest_stop_ns;
+    _Atomic uint64_t done, inline_done, waits, failed, bytes, blocks, unseen_blocks, ns, stop_ns, longest_stop_ns;
 } count;
 
 /* In the program's hands when the last sweep ended; SIZE_MAX before the first. */
@@ -153,7 +153,7 @@ static bool resolve_until(uint64_t end_ns)
 
 /* ---- the sweep ---- */
 
-static uint32_t number; /* of the one that goes on */
+static uint32_t number; /* of the manager's */
 
 static bool goes_on(void)
 {
@@ -228,7 +228,9 @@ static NOINLINE bool begin(const void *below)
 {
     ASSERT(!resolves);
     const uint64_t since_ns = os_now_ns();
-    const uint32_t own = number = ++sweeps;
+    const uint32_t own = ++sweeps;
+    if (below == NULL)
+        number = own;
     bool done = need_begins(need_plain);
     if (done) {
         done = prepare() && mark(below);
@@ -245,6 +247,7 @@ static NOINLINE bool begin(const void *below)
         shadow_wipe();
     }
     atomic_fetch_add(done ? &count.done : &count.failed, 1);
+    atomic_fetch_add(&count.inline_done, done && below != NULL);
     atomic_fetch_add(&count.ns, os_now_ns() - since_ns);
     failures = done ? 0 : failures + 1;
     atomic_store(&not_before_ns, done ? 0 : os_now_ns() + (AGAIN_NS << min_size(failures, FAILURES_MOST)));
@@ -356,6 +359,7 @@ static void react(bool is_hard)
     } else if (!is_hard) {
         ask_manager();
     } else if (atomic_load(&at_work) != 0 && !is_due(2 * HARD_PERCENT)) {
+        atomic_fetch_add(&count.waits, 1);
         os_futex_wait_for(&at_work, 1, WAIT_NS);
     } else {
         sweep_here(false);
@@ -379,13 +383,11 @@ void sweep_keep_large(void *p, size_t bytes)
     sweep_keep(p, cost_of((struct kept){NULL, bytes}));
 }
 
+/* Blocks that were due stay so, and marks stay true: nobody can have got a pointer since to what none pointed to.  The threads that
+ * could not be stopped are not there, nor is the manager at work. */
 void sweep_recover(void)
 {
-    shadow_wipe();
-    kept_recover();
-    resolves = false;
     failures = 0;
-    atomic_store(&is_wanted, false);
     atomic_store(&at_work, 0);
     atomic_store(&not_before_ns, 0);
 }
@@ -404,4 +406,6 @@ void sweep_count(struct sutler_stats *stats)
     stats->sweep_us = count.ns / 1000;
     stats->stop_us = count.stop_ns / 1000;
     stats->longest_stop_us = count.longest_stop_ns / 1000;
+    stats->inline_sweeps = count.inline_done;
+    stats->sweep_waits = count.waits;
 }
