@@ -213,7 +213,8 @@ void kept_each(void (*visit)(void *p))
 static void resolve_batch(struct batch *b, size_t (*resolve)(void *p))
 {
     const uint32_t first = os_random();
-    uint32_t left = 0;
+    uint32_t left = 0, gone = 0;
+    size_t gone_bytes = 0;
     for (unsigned i = 0; i < PLACES + 3; i++) {
         const unsigned n = (i ^ first) % (PLACES + 3), soon = ((i + AHEAD) ^ first) % (PLACES + 3);
         void *p = n < b->places ? atomic_load_explicit(&b->place[n], memory_order_acquire) : GONE;
@@ -228,13 +229,15 @@ static void resolve_batch(struct batch *b, size_t (*resolve)(void *p))
         }
         atomic_store_explicit(&b->place[n], GONE, memory_order_relaxed); /* before: a fork may lose it, not have it twice */
         if ((bytes = resolve(p)) != 0) {
-            atomic_fetch_sub(&bytes_total, bytes);
-            atomic_fetch_sub(&blocks_total, 1);
+            gone_bytes += bytes;
+            gone++;
         } else {
             atomic_store_explicit(&b->place[n], p, memory_order_relaxed);
             left++;
         }
     }
+    atomic_fetch_sub(&bytes_total, gone_bytes);
+    atomic_fetch_sub(&blocks_total, gone);
     b->left = left;
 }
 
