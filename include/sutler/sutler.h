@@ -45,6 +45,13 @@ SUTLER_API int sutler_option_get(const char *name, char *value, size_t size);
  * that is only read at start (those not marked * in docs/options.md). */
 SUTLER_API int sutler_option_set(const char *name, const char *value);
 
+/* Is handed each report of an error instead of standard error (or SUTLER_REPORT_FILE): one line, with SUTLER_REPORT=long some,
+ * and a NUL behind it.  After that the process is aborted, or goes on (SUTLER_ON_ERROR).  A hook is called wherever the
+ * error is found: in a signal handler, in the manager thread, with locks held.  So it does what a signal handler may do, and
+ * neither allocates nor frees nor jumps out.  NULL takes it away.  Not to be called by two threads at once. */
+typedef void sutler_report_hook(const char *text, size_t length);
+SUTLER_API void sutler_report_to(sutler_report_hook *hook);
+
 /* Returns every wholly free page the allocator holds to the system and reports how many bytes that was. */
 SUTLER_API size_t sutler_purge(void);
 
@@ -100,6 +107,9 @@ struct sutler_stats {
     uint64_t sweep_us;        /* how long the sweeps took, microseconds */
     uint64_t stop_us;         /* how long the program's threads were stopped for them, microseconds */
     uint64_t longest_stop_us; /* the longest of these stops */
+    uint64_t inline_sweeps;   /* of the sweeps, those a thread of the program made, because there was no manager, or it did
+                                 not keep up, or memory was short */
+    uint64_t sweep_waits;     /* times a thread of the program waited for the manager's sweep */
 };
 
 /* Fills `*stats` (at most `size` bytes of it, for callers built against an older header).  Returns 0, or EINVAL. */

@@ -37,7 +37,7 @@ static inline void cpu_relax(void)
 #endif
 }
 
-/* Ends the process with one line that says `what` and where; in os/line.c, which has the line writer. */
+/* Ends the process with one line that says `what` and where; in os/errors.c. */
 _Noreturn COLD void check_failed(const char *what, const char *file, int line);
 
 #define CHECK(condition)                                                                                               \

@@ -13,6 +13,7 @@
 #include "manager/wake.h"
 #include "manager/manager.h"
 #include "options/options.h"
+#include "os/errors.h"
 #include "os/os.h"
 #ifdef SUTLER_HARDENED
 #include "marks/marks.h"
@@ -43,6 +44,7 @@ static bool start(void)
         return false;
 #ifdef SUTLER_HARDENED
     marks_seal();
+    error_seal();
 #endif
     rcs_start((enum sync_mode)option_get(option_sync), &empty_heap);
     if (!signal_safe_add_area() || !child_watch())

@@ -8,7 +8,7 @@
 #include "heap/signal_safe.h"
 #include "heap/large.h"
 #include "options/options.h"
-#include "os/line.h"
+#include "os/errors.h"
 
 static const char not_ours[] = "not from this allocator";
 static const char not_start[] = "not the start of a block";
@@ -106,7 +106,7 @@ static void finish(struct line *line, const void *p)
 #else
     (void)p;
 #endif
-    line_tell(line);
+    error_tell(line);
     if (option_get(option_on_error) == on_error_abort)
         abort();
 }

@@ -15,6 +15,7 @@
 #include "heap/purge.h"
 #include "manager/manager.h"
 #include "options/options.h"
+#include "os/errors.h"
 #include "os/os.h"
 
 const char *sutler_version(void)
@@ -74,6 +75,12 @@ void sutler_manager_park(void)
 void sutler_manager_resume(void)
 {
     manager_resume();
+}
+
+void sutler_report_to(sutler_report_hook *hook)
+{
+    if (core_ready())
+        error_to_hook(hook);
 }
 
 void sutler_core_calls_only(void)

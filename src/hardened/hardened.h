@@ -77,7 +77,7 @@ enum found {
     found_live,
     found_unknown /* a signal handler must not wait for the table of mappings */
 };
-/* What is at `p`, wherever it lies. */
+/* What is at `p`, wherever it lies; of a freed block the bytes and the kind, if they can be told. */
 enum found harden_find(const void *p, struct live *live);
 
 void *large_harden(size_t size, size_t alignment, bool *zero, enum family family);

@@ -29,7 +29,10 @@ struct batch {
 };
 _Static_assert(sizeof(struct batch) == 4096, "a page");
 
-static struct batch *_Atomic open_of_slot[SLOT_MAX + 1];
+/* {address | GENERATION_MASK: how often a batch was opened}: a batch that is open again is not taken for what it was. */
+#define GENERATION_MASK ((uintptr_t)4095)
+static _Atomic uintptr_t open_of_slot[SLOT_MAX + 1];
+static _Atomic uintptr_t openings;
 static _Atomic uintptr_t closed; /* a stack that is only taken as a whole */
 /* Batches to open, all of them closed: {address >> 12 << TAG_BITS | tag}, so that a pop notices who came in between. */
 #define TAG_BITS 27
@@ -110,14 +113,20 @@ static bool close_batch(struct batch *b)
     return places > 0 && places < PLACES;
 }
 
+static inline struct batch *batch_of_slot(uintptr_t word)
+{
+    return (struct batch *)(word & ~GENERATION_MASK);
+}
+
 /* In place of `full`, which is closed or none.  False without memory. */
-static COLD bool open_batch(unsigned slot, struct batch *full)
+static COLD bool open_batch(unsigned slot, uintptr_t full)
 {
     struct batch *b = take_spare();
     if (b == NULL)
         return false;
     atomic_store(&b->taken, 0); /* who had it in hand when it was open before may take a place from here on */
-    if (!atomic_compare_exchange_strong(&open_of_slot[slot], &full, b))
+    const uintptr_t word = (uintptr_t)b | (atomic_fetch_add(&openings, 1) & GENERATION_MASK);
+    if (!atomic_compare_exchange_strong(&open_of_slot[slot], &full, word))
         close_batch(b);
     return true;
 }
@@ -127,7 +136,8 @@ bool kept_add(void *p, size_t bytes)
     const unsigned slot = sync_mode == sync_rcs ? sync_slot() : sync_slot_last;
     const uint64_t one = (uint64_t)(bytes / BLOCK_ALIGNMENT) << COUNT_BITS | 1;
     for (;;) {
-        struct batch *b = atomic_load_explicit(&open_of_slot[slot], memory_order_acquire);
+        const uintptr_t word = atomic_load_explicit(&open_of_slot[slot], memory_order_acquire);
+        struct batch *b = batch_of_slot(word);
         if (b != NULL && (atomic_load_explicit(&b->taken, memory_order_relaxed) & COUNT_MASK) < PLACES) {
             uint64_t taken = atomic_fetch_add(&b->taken, one);
             unsigned place = (unsigned)taken & COUNT_MASK;
@@ -140,7 +150,7 @@ bool kept_add(void *p, size_t bytes)
                 return ((taken + one) >> COUNT_BITS) * BLOCK_ALIGNMENT >= BATCH_BYTES && close_batch(b);
             }
         }
-        if (!open_batch(slot, b))
+        if (!open_batch(slot, word))
             return true; /* without memory to write it down in the block is never handed out again */
     }
 }
@@ -165,9 +175,9 @@ size_t kept_blocks(void)
 void kept_close_all(void)
 {
     for (unsigned slot = 0; slot <= SLOT_MAX; slot++) {
-        struct batch *b = atomic_load(&open_of_slot[slot]);
-        if (b != NULL && atomic_compare_exchange_strong(&open_of_slot[slot], &b, NULL))
-            close_batch(b);
+        uintptr_t word = atomic_load(&open_of_slot[slot]);
+        if (word != 0 && atomic_compare_exchange_strong(&open_of_slot[slot], &word, 0))
+            close_batch(batch_of_slot(word));
     }
 }
 
@@ -203,7 +213,8 @@ void kept_each(void (*visit)(void *p))
 static void resolve_batch(struct batch *b, size_t (*resolve)(void *p))
 {
     const uint32_t first = os_random();
-    uint32_t left = 0;
+    uint32_t left = 0, gone = 0;
+    size_t gone_bytes = 0;
     for (unsigned i = 0; i < PLACES + 3; i++) {
         const unsigned n = (i ^ first) % (PLACES + 3), soon = ((i + AHEAD) ^ first) % (PLACES + 3);
         void *p = n < b->places ? atomic_load_explicit(&b->place[n], memory_order_acquire) : GONE;
@@ -218,13 +229,15 @@ static void resolve_batch(struct batch *b, size_t (*resolve)(void *p))
         }
         atomic_store_explicit(&b->place[n], GONE, memory_order_relaxed); /* before: a fork may lose it, not have it twice */
         if ((bytes = resolve(p)) != 0) {
-            atomic_fetch_sub(&bytes_total, bytes);
-            atomic_fetch_sub(&blocks_total, 1);
+            gone_bytes += bytes;
+            gone++;
         } else {
             atomic_store_explicit(&b->place[n], p, memory_order_relaxed);
             left++;
         }
     }
+    atomic_fetch_sub(&bytes_total, gone_bytes);
+    atomic_fetch_sub(&blocks_total, gone);
     b->left = left;
 }
 
@@ -240,12 +253,6 @@ static void put_by(struct batch *b)
     due = (struct batch *)atomic_load(&b->next);
     atomic_store(&b->next, (uintptr_t)seen);
     seen = b;
-}
-
-void kept_recover(void)
-{
-    while (due != NULL)
-        put_by(due);
 }
 
 bool kept_resolve(size_t (*resolve)(void *p), uint64_t end_ns)

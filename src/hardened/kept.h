@@ -8,8 +8,9 @@
  * finds its place still there: a batch is used again only when every place that was taken has been emptied.  Who takes
  * the last place, or finds that the batch holds BATCH_BYTES, closes it and pushes it to those the next sweep collects.
  *
- * A fork leaves every block in its batch, or, between the two steps, on its way and lost; a batch that is being moved from one
- * list to another is lost with its blocks.  Lost means: never handed out again.
+ * A fork leaves every block in its batch, or, between the two steps, on its way and lost; batches that are being moved from one
+ * list to another are lost with their blocks.  Lost means: never handed out again.  What was due stays due.
+ * (tests/spin/kept.pml.)
  */
 #ifndef SUTLER_HARDENED_KEPT_H
 #define SUTLER_HARDENED_KEPT_H
@@ -24,9 +25,6 @@ bool kept_add(void *p, size_t bytes);
 size_t kept_bytes(void);
 size_t kept_fresh_bytes(void);
 size_t kept_blocks(void);
-
-/* In the child of a fork: what was due is looked at by the next sweep. */
-void kept_recover(void);
 
 /* ---- by whoever sweeps; in a pass ---- */
 

@@ -63,9 +63,9 @@ enum found harden_find(const void *p, struct live *live)
         return found_nothing;
     if (region_contains(p) && (uintptr_t)p % BLOCK_ALIGNMENT == 0) {
         uint8_t state = state_get(p);
+        *live = live_in_region(p);
         if (state == STATE_FREED)
             return found_freed;
-        *live = live_in_region(p);
         if (state_is_live(state) && live->bytes != 0) {
             live->size = live->bytes - state_slack(p, state, live->bytes);
             live->family = state_family(state);

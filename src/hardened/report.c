@@ -7,12 +7,6 @@
 static const char *const allocated_by[family_count] = {"malloc", "new", "new[]"};
 static const char *const freed_by[family_count] = {"free", "delete", "delete[]"};
 
-static const char *line_end(struct line *line)
-{
-    line->text[line->used] = '\0';
-    return line->text;
-}
-
 COLD void report_not_live(const char *function, const void *p)
 {
     struct live live;
@@ -59,23 +53,37 @@ COLD void report_family(const char *function, const void *p, enum family family,
 
 /* ---- SUTLER_REPORT=long ---- */
 
-static void add_block(struct line *line, const char *what, const void *p, struct live live)
+static void add_kind(struct line *line, struct live live)
+{
+    line_text(line, live.kind == block_superblock ? "class of " : "large, ");
+    line_dec(line, live.bytes);
+    line_text(line, live.kind == block_superblock ? "" : " bytes");
+}
+
+static void add_live(struct line *line, const char *what, const void *p, struct live live)
 {
     line_text(line, what);
     line_hex(line, (uintptr_t)p);
     line_text(line, ": ");
     line_dec(line, live.size);
-    line_text(line, " bytes asked for");
-    if (live.kind == block_superblock) {
-        line_text(line, ", class of ");
-        line_dec(line, live.bytes);
-    }
+    line_text(line, " bytes asked for, ");
+    add_kind(line, live);
     line_text(line, ", from ");
     line_text(line, allocated_by[live.family]);
     line_text(line, "\n");
 }
 
-static void add_freed(struct line *line, const void *p)
+static void add_freed(struct line *line, const void *p, struct live live)
+{
+    line_text(line, "sutler:   freed block ");
+    line_hex(line, (uintptr_t)p);
+    line_text(line, ": ");
+    add_kind(line, live);
+    line_text(line, "\n");
+}
+
+/* What SUTLER_TRACE remembers: the last free of a block that was there. */
+static void add_trace(struct line *line, const void *p)
 {
     struct freed freed = trace_find(p);
     if (freed.block == NULL)
@@ -91,37 +99,50 @@ static void add_freed(struct line *line, const void *p)
     line_text(line, " frees ago\n");
 }
 
+static void add_any(struct line *line, const void *p)
+{
+    struct live live = {0};
+    const enum found found = harden_find(p, &live);
+    if (found == found_live)
+        add_live(line, "sutler:   live block ", p, live);
+    else if (found == found_freed && live.bytes != 0)
+        add_freed(line, p, live);
+    add_trace(line, p);
+}
+
 static void add_neighbour(struct line *line, const char *what, const void *p)
 {
     struct live live;
     if (region_contains(p) && harden_find(p, &live) == found_live)
-        add_block(line, what, p, live);
+        add_live(line, what, p, live);
+}
+
+/* Of a pointer into a block: that block. */
+static void add_inside(struct line *line, const char *start, const void *p)
+{
+    line_text(line, "sutler:   it lies ");
+    line_dec(line, (uint64_t)((const char *)p - start));
+    line_text(line, " bytes into the block at ");
+    line_hex(line, (uintptr_t)start);
+    line_text(line, "\n");
+    add_any(line, start);
+}
+
+static void add_around(struct line *line, const struct superblock *s, const void *p)
+{
+    const char *start = superblock_block(s, superblock_block_number(s, p));
+    if (start != p)
+        add_inside(line, start, p);
+    add_neighbour(line, "sutler:   before it ", start - s->block_bytes);
+    add_neighbour(line, "sutler:   behind it ", start + s->block_bytes);
 }
 
 COLD void report_more(struct line *line, const void *p)
 {
-    struct live live;
     if (!marks.report_long || !core_ready())
         return;
-    const char *start = p;
-    if (harden_find(p, &live) == found_live)
-        add_block(line, "sutler:   live block ", p, live);
-    add_freed(line, p);
-    if (!region_contains(p) || superblock_of(p)->slice.kind != slice_superblock)
-        return;
-    const struct superblock *s = superblock_of(p);
-    if ((uintptr_t)p < s->base)
-        return;
-    start = superblock_block(s, superblock_block_number(s, p));
-    if (start != p) {
-        line_text(line, "sutler:   it lies ");
-        line_dec(line, (uint64_t)((const char *)p - start));
-        line_text(line, " bytes into the block at ");
-        line_hex(line, (uintptr_t)start);
-        line_text(line, "\n");
-        add_neighbour(line, "sutler:   live block ", start);
-        add_freed(line, start);
-    }
-    add_neighbour(line, "sutler:   before it ", start - s->block_bytes);
-    add_neighbour(line, "sutler:   behind it ", start + s->block_bytes);
+    add_any(line, p);
+    const struct superblock *s = region_contains(p) ? superblock_of(p) : NULL;
+    if (s != NULL && s->slice.kind == slice_superblock && (uintptr_t)p >= s->base)
+        add_around(line, s, p);
 }

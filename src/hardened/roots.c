@@ -8,14 +8,18 @@
 #include "hardened/shadow.h"
 #include "heap/mapping_table.h"
 #include "heap/pass.h"
+#include "heap/superblock.h"
+#include "marks/state.h"
 #include "os/os.h"
 
 #define PIECE_BYTES ((size_t)256 << 10)
-#define FOUND_MAX   64u
+#define FOUND_MAX   32u
+#define OWN_STACK_BYTES 2048u /* of what is called from here, which has addresses of kept blocks; it takes more than that */
 #define LINE_BYTES  (8 * sizeof(uint64_t))
 
 struct reader {
     enum os_pages which;
+    size_t most;
     long pages;
     uint64_t *piece;
     struct os_span passed_over[2]; /* of the caller's stack; the table of mappings, as it is now */
@@ -23,9 +27,60 @@ struct reader {
     struct roots_read read;
 };
 
-/* What cannot be read has no bytes of the program's, or is guarded. */
-static void read_span(struct reader *r, uintptr_t at, uintptr_t end)
+/* Of a superblock's memory what the program has: a block that is free, kept, or on its way to or from the program holds no
+ * pointer that counts. */
+static size_t look_at_blocks(const struct superblock *s, uintptr_t at, uintptr_t end)
 {
+    const size_t bytes = s->block_bytes;
+    uintptr_t p = s->base, run = 0;
+    size_t looked = 0;
+    if (at > p)
+        p += superblock_block_number(s, (void *)at) * bytes;
+    end = min_size(end, s->base + s->blocks * bytes);
+    for (; p < end; p += bytes) {
+        const bool is_used = state_is_used(state_get((void *)p));
+        if (is_used && run == 0)
+            run = max_size(p, at);
+        if (is_used ? p + bytes < end : run == 0)
+            continue;
+        const size_t length = min_size(is_used ? p + bytes : p, end) - run;
+        shadow_mark_words((const uint64_t *)run, length / sizeof(uint64_t));
+        looked += length;
+        run = 0;
+    }
+    return looked;
+}
+
+static size_t look_at_heap(uintptr_t at, uintptr_t end)
+{
+    size_t looked = 0;
+    for (uintptr_t next; at < end; at = next) {
+        const struct superblock *s = superblock_of((void *)at);
+        next = min_size(align_down(at, SLICE_BYTES) + SLICE_BYTES, end);
+        if (s->slice.kind == slice_superblock) {
+            looked += look_at_blocks(s, at, next);
+        } else {
+            shadow_mark_words((const uint64_t *)at, (next - at) / sizeof(uint64_t));
+            looked += next - at;
+        }
+    }
+    return looked;
+}
+
+/* While threads are stopped, pages of the heap that are there stay there: they are read where they lie. */
+static bool can_look(const struct reader *r, uintptr_t at, uintptr_t end, bool is_there)
+{
+    return is_there && r->which != os_pages_tracked && at % LINE_BYTES == 0 && end % LINE_BYTES == 0 &&
+           region_contains((void *)at) && region_contains((void *)(end - 1));
+}
+
+/* What cannot be read has no bytes of the program's, or is guarded. */
+static void read_span(struct reader *r, uintptr_t at, uintptr_t end, bool is_there)
+{
+    if (can_look(r, at, end, is_there)) {
+        r->read.bytes += look_at_heap(at, end);
+        return;
+    }
     while (at < end && r->read.is_whole) {
         long n = os_memory_read(r->piece, at, min_size(end - at, PIECE_BYTES));
         if (n < 0) {
@@ -53,16 +108,16 @@ static void nearer(struct os_span *best, struct os_span range, uintptr_t at)
 }
 
 /* Without what is the library's own. */
-static void read_others(struct reader *r, uintptr_t at, uintptr_t end)
+static void read_others(struct reader *r, struct os_pages_range range)
 {
-    while (at < end) {
+    for (uintptr_t at = range.span.start, end = range.span.end; at < end;) {
         struct os_span own, next = {end, end};
         if (own_range_after(at, &own))
             nearer(&next, own, at);
         for (unsigned i = 0; i < ARRAY_LEN(r->passed_over); i++)
             nearer(&next, r->passed_over[i], at);
         if (next.start > at)
-            read_span(r, at, next.start);
+            read_span(r, at, next.start, range.is_there);
         at = next.end;
     }
 }
@@ -70,10 +125,15 @@ static void read_others(struct reader *r, uintptr_t at, uintptr_t end)
 static bool read_mapping(void *context, struct os_span mapping, bool is_writable)
 {
     struct reader *r = context;
-    struct os_span found[FOUND_MAX];
+    struct os_pages_range found[FOUND_MAX];
     if (r->which == os_pages_tracked && (!is_writable || !os_track_mapping(mapping)))
         return true;
     for (uintptr_t at = mapping.start; at < mapping.end && r->read.is_whole;) {
+        if (r->read.bytes > r->most) { /* what is found is protected again, so all of it is read */
+            r->read.is_whole = false;
+            r->read.is_cut = true;
+            break;
+        }
         int count = os_pages_find(r->pages, r->which, &at, mapping.end, found, FOUND_MAX);
         if (count < 0) {
             if (r->which == os_pages_tracked)
@@ -81,15 +141,15 @@ static bool read_mapping(void *context, struct os_span mapping, bool is_writable
             r->read.is_whole = false;
         }
         for (int i = 0; i < count; i++)
-            read_others(r, found[i].start, found[i].end);
+            read_others(r, found[i]);
     }
     return r->read.is_whole;
 }
 
-NOINLINE struct roots_read roots_mark(enum os_pages which, const void *below, bool (*goes_on)(void))
+NOINLINE struct roots_read roots_mark(enum os_pages which, const void *below, size_t most, bool (*goes_on)(void))
 {
     static uint64_t *piece;
-    struct reader r = {.which = which, .goes_on = goes_on, .read.is_whole = true};
+    struct reader r = {.which = which, .most = most, .goes_on = goes_on, .read.is_whole = true};
     if (piece == NULL && (piece = own_map(PIECE_BYTES)) == NULL)
         return (struct roots_read){0};
     r.piece = piece;
@@ -100,7 +160,7 @@ NOINLINE struct roots_read roots_mark(enum os_pages which, const void *below, bo
     const uintptr_t here = (uintptr_t)__builtin_frame_address(0), table = (uintptr_t)mapping_table_where(&table_bytes);
     if (!is_stopped)
         lock_release(&mapping_lock);
-    r.passed_over[0] = (struct os_span){here & ~(uintptr_t)15, (uintptr_t)below};
+    r.passed_over[0] = (struct os_span){align_down(here - OWN_STACK_BYTES, 16), (uintptr_t)below};
     r.passed_over[1] = (struct os_span){table, table + table_bytes};
     r.pages = os_pages_open();
     if (r.pages < 0)

@@ -14,14 +14,17 @@
 struct roots_read {
     size_t bytes;
     bool is_whole; /* everything was read */
+    bool is_cut;   /* it is not, because there was too much */
 };
 
 /* Marks (shadow.h) what all words point to.  In a pass.
  *   os_pages_all      of all memory
  *   os_pages_tracked  of what can be tracked and was written to since it was read so before; the program goes on, and the pass
  *                     lets others in: `goes_on` is asked after that
- *   os_pages_written  of all but what was read so and not written to since
- * The caller's stack from `below` downwards is passed over. */
-struct roots_read roots_mark(enum os_pages which, const void *below, bool (*goes_on)(void));
+ *   os_pages_written  of all but what was read so and not written to since; threads are stopped, as with
+ *   os_pages_all
+ * The caller's stack from `below` downwards is passed over.  After about `most` bytes it is cut short: what was read of
+ * tracked pages counts as read so the next time. */
+struct roots_read roots_mark(enum os_pages which, const void *below, size_t most, bool (*goes_on)(void));
 
 #endif

@@ -7,6 +7,7 @@
 #define BIT_SHIFT STATE_SHIFT
 #define WORD_SHIFT (BIT_SHIFT + 6)
 #define OUTSIDE_MAX 512u
+#define CHUNK       256u
 
 struct shadow shadow;
 static size_t words_bytes; /* mapped */
@@ -72,28 +73,41 @@ static NOINLINE void mark_outside(uintptr_t word)
             outside[i].is_marked = true;
 }
 
-/* Of eight words, a bit for each that lies in the range. */
-static inline unsigned which_lie_in(const uint64_t *word, uintptr_t start, size_t bytes)
+/* Of up to CHUNK words, the offsets of those that lie in the range; returns how many.  No branch: which ones do cannot be
+ * foreseen. */
+static inline size_t find_in(const uint64_t *word, size_t count, uintptr_t start, size_t bytes, uint64_t *offset)
 {
-    unsigned set = 0;
-    for (unsigned i = 0; i < 8; i++)
-        set |= (unsigned)(word[i] - start < bytes) << i;
-    return set;
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        offset[found] = word[i] - start;
+        found += offset[found] < bytes;
+    }
+    return found;
 }
 
-/* Most groups of words hold no pointer, and of those that do one cannot foresee where. */
+static uint64_t found_at[CHUNK]; /* in a pass; on the stack, it would leave alone what earlier calls have left there */
+
+static inline void mark_in_region(const uint64_t *word, size_t count)
+{
+    uint64_t *const words = shadow.words;
+    const size_t found = find_in(word, count, shadow.base, shadow.bytes, found_at);
+    for (size_t i = 0; i < found; i++)
+        words[found_at[i] >> WORD_SHIFT] |= 1ull << (found_at[i] >> BIT_SHIFT & 63);
+}
+
+static NOINLINE void mark_beyond(const uint64_t *word, size_t count)
+{
+    const size_t found = find_in(word, count, shadow.outside_start, shadow.outside_bytes, found_at);
+    for (size_t i = 0; i < found; i++)
+        mark_outside(shadow.outside_start + found_at[i]);
+}
+
 void shadow_mark_words(const uint64_t *word, size_t count)
 {
-    const struct shadow s = shadow;
-    ASSERT(count % 8 == 0);
-    for (const uint64_t *end = word + count; word < end; word += 8) {
-        for (unsigned set = which_lie_in(word, s.base, s.bytes); set != 0; set &= set - 1) {
-            const uint64_t offset = word[low_bit(set)] - s.base;
-            s.words[offset >> WORD_SHIFT] |= 1ull << (offset >> BIT_SHIFT & 63);
-        }
-        if (unlikely(s.outside_bytes != 0))
-            for (unsigned set = which_lie_in(word, s.outside_start, s.outside_bytes); set != 0; set &= set - 1)
-                mark_outside(word[low_bit(set)]);
+    for (size_t i = 0; i < count; i += CHUNK) {
+        mark_in_region(word + i, min_size(count - i, CHUNK));
+        if (unlikely(shadow.outside_bytes != 0))
+            mark_beyond(word + i, min_size(count - i, CHUNK));
     }
 }
 

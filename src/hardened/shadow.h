@@ -28,7 +28,7 @@ void shadow_wipe(void);
 /* A mapping is looked for, too.  Those beyond a number of them count as pointed to. */
 void shadow_add_outside(uintptr_t start, size_t bytes);
 
-/* Marks whatever these words point to; a multiple of eight of them. */
+/* Marks whatever these words point to. */
 void shadow_mark_words(const uint64_t *word, size_t count);
 
 /* Whether no word was found that points into the block. */

@@ -14,6 +14,7 @@
 #include "heap/span.h"
 #include "manager/hint.h"
 #include "manager/jobs.h"
+#include "manager/manager.h"
 #include "manager/snapshot.h"
 #include "os/filter.h"
 #include "os/os.h"
@@ -26,11 +27,20 @@
 #define FLOOR_BYTES  ((size_t)4 << 20)
 /* A large block, whose pages are gone, counts for a part of its bytes: its addresses are kept. */
 #define LARGE_PART 32u
-/* So little may be read while threads are stopped; of more, most is read before. */
+/* So little memory is read as a whole by the thread that frees, while the others are stopped; and so little if there are none.
+ * It costs less than what the manager's work does: each page that is written to meanwhile takes a fault, and the lines of each
+ * block it gives back travel.  Of more, most is read while the program runs, until so little is left; and if that does not come
+ * to pass, a part in each of some stops. */
+#define WHOLE_BYTES   ((size_t)16 << 20)
+#define ALONE_BYTES   ((size_t)64 << 20)
 #define STOPPED_BYTES ((size_t)2 << 20)
-/* How long to wait for threads to stop: on a busy machine they have to come by a processor first.  After a failure it is tried
- * again a while later, a longer one each time. */
-#define STOP_MOST_NS  200000000ull
+#define STOP_BYTES    ((size_t)16 << 20)
+#define STOPS_MOST    16u
+#define BETWEEN_NS    1000000ull
+/* How long to wait for threads to stop: on a busy machine they have to come by a processor first, and those that came wait for
+ * them; so it is tried several times.  After a failure it is tried again a while later, a longer one each time. */
+#define STOP_NS       10000000ull
+#define STOP_MOST_NS  160000000ull
 #define AGAIN_NS      200000000ull
 #define FAILURES_MOST 8u
 /* How long who frees waits for the manager each time. */
@@ -44,9 +54,10 @@ static _Atomic uint32_t at_work;       /* number of the sweep the manager is in;
 static uint32_t sweeps;
 static bool resolves;
 static unsigned failures; /* in a row */
+static _Atomic size_t last_bytes; /* read by the last sweep; 0: there was none */
 
 static struct {
-    _Atomic uint64_t done, failed, bytes, blocks, unseen_blocks, ns, stop_ns, longest_stop_ns;
+    _Atomic uint64_t done, inline_done, waits, failed, bytes, blocks, unseen_blocks, ns, stop_ns, longest_stop_ns;
 } count;
 
 /* In the program's hands when the last sweep ended; SIZE_MAX before the first. */
@@ -103,7 +114,7 @@ static void check(void *p, struct kept kept)
     }
 }
 
-/* By a thread of no heap. */
+/* By the manager, a thread of no heap. */
 static void push(struct superblock *s, void *p)
 {
     enum remote_pushed pushed = remote_push(s, p);
@@ -116,8 +127,18 @@ static void hand_back(void *p, struct kept kept)
 {
     if (kept.superblock == NULL)
         large_give_back(p);
-    else if (kept.superblock->slice.kind == slice_superblock) /* else it was found damaged */
+    else if (kept.superblock->slice.kind != slice_superblock)
+        return; /* it was found damaged */
+    else if (background_thread_is_caller())
         push(kept.superblock, p);
+    else
+        plain_free(p); /* which does not wait for a lock, in a slow path */
+}
+
+/* In a pass: nobody else counts. */
+static void count_block(_Atomic uint64_t *blocks)
+{
+    atomic_store_explicit(blocks, atomic_load_explicit(blocks, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
 /* Both answer with what it cost if it is gone. */
@@ -126,7 +147,7 @@ static size_t resolve_unseen(void *p)
     const struct kept kept = look_at(p);
     check(p, kept);
     hand_back(p, kept);
-    atomic_fetch_add_explicit(&count.unseen_blocks, 1, memory_order_relaxed);
+    count_block(&count.unseen_blocks);
     return cost_of(kept);
 }
 
@@ -137,7 +158,7 @@ static size_t resolve_seen(void *p)
     if (!shadow_is_clear(p, kept.bytes))
         return 0;
     hand_back(p, kept);
-    atomic_fetch_add_explicit(&count.blocks, 1, memory_order_relaxed);
+    count_block(&count.blocks);
     return cost_of(kept);
 }
 
@@ -153,7 +174,7 @@ static bool resolve_until(uint64_t end_ns)
 
 /* ---- the sweep ---- */
 
-static uint32_t number; /* of the one that goes on */
+static uint32_t number; /* of the manager's */
 
 static bool goes_on(void)
 {
@@ -165,7 +186,7 @@ static bool goes_on(void)
 static bool mark_running(void)
 {
     for (size_t before = SIZE_MAX;;) {
-        struct roots_read read = roots_mark(os_pages_tracked, NULL, goes_on);
+        struct roots_read read = roots_mark(os_pages_tracked, NULL, SIZE_MAX, goes_on);
         atomic_fetch_add(&count.bytes, read.bytes);
         if (!read.is_whole || read.bytes < STOPPED_BYTES || read.bytes > before / 4)
             return read.is_whole;
@@ -173,30 +194,81 @@ static bool mark_running(void)
     }
 }
 
-static bool mark_stopped(enum os_pages which, const void *below)
+/* The manager has no pointers of the program's, and writes none: a thread of the program does not wait for it to come by a
+ * processor. */
+static bool stop_threads(void)
 {
-    struct roots_read read = {0};
-    const uint64_t since_ns = os_now_ns();
-    if (os_threads_stop(STOP_MOST_NS)) {
-        read = roots_mark(which, below, NULL);
-        os_threads_resume();
-    }
-    const uint64_t ns = os_now_ns() - since_ns;
-    atomic_fetch_add(&count.bytes, read.bytes);
+    const uint32_t manager = atomic_load(&manager_life.tid);
+    for (uint64_t most_ns = STOP_NS; most_ns <= STOP_MOST_NS; most_ns *= 4)
+        if (os_threads_stop(manager, most_ns))
+            return true;
+    return false;
+}
+
+static void count_stop(uint64_t ns)
+{
     atomic_fetch_add(&count.stop_ns, ns);
     if (ns > atomic_load(&count.longest_stop_ns))
         atomic_store(&count.longest_stop_ns, ns);
-    return read.is_whole;
+}
+
+static struct roots_read read_stopped(enum os_pages which, const void *below, size_t most)
+{
+    struct roots_read read = {0};
+    const uint64_t since_ns = os_now_ns();
+    if (stop_threads()) {
+        read = roots_mark(which, below, most, NULL);
+        os_threads_resume();
+    }
+    count_stop(os_now_ns() - since_ns);
+    atomic_fetch_add(&count.bytes, read.bytes);
+    return read;
+}
+
+/* What the program wrote to since it was read.  A program that writes faster than it is read is stopped for a part of the time. */
+static bool mark_written(void)
+{
+    for (unsigned stops = 1;; stops++) {
+        struct roots_read read = read_stopped(os_pages_written, NULL, stops < STOPS_MOST ? STOP_BYTES : SIZE_MAX);
+        if (read.is_whole || !read.is_cut)
+            return read.is_whole;
+        os_sleep(BETWEEN_NS);
+    }
+}
+
+/* At the last sweep; at first, what the process has resident, libraries included. */
+static size_t bytes_to_read(void)
+{
+    const size_t last = atomic_load(&last_bytes);
+    return last != 0 ? last : os_resident_bytes();
+}
+
+static bool is_alone(void)
+{
+    return os_thread_count() == 1u + (atomic_load(&manager_life.tid) != 0);
+}
+
+/* Not known: much. */
+static bool is_little(void)
+{
+    const size_t bytes = bytes_to_read();
+    return bytes != 0 && (bytes < WHOLE_BYTES || (bytes < ALONE_BYTES && is_alone()));
 }
 
 /* `below`: the caller is a thread of the program, whose registers are in a frame above it. */
 static NOINLINE bool mark(const void *below)
 {
-    const bool tracked = below == NULL && span_in_use_bytes() > STOPPED_BYTES && os_track_begin();
-    bool done = !tracked || mark_running();
-    done = done && mark_stopped(tracked ? os_pages_written : os_pages_all, below);
-    if (tracked)
+    const size_t before = count.bytes;
+    const bool tracked = below == NULL && !is_little() && os_track_begin();
+    bool done;
+    if (tracked) {
+        done = mark_running() && mark_written();
         os_track_end();
+    } else {
+        done = read_stopped(os_pages_all, below, SIZE_MAX).is_whole;
+    }
+    if (done)
+        atomic_store(&last_bytes, count.bytes - before);
     return done;
 }
 
@@ -224,11 +296,15 @@ static bool prepare(void)
 }
 
 /* In a pass, which others may enter meanwhile if the manager does it. */
-static NOINLINE bool begin(const void *below)
+static NOINLINE bool begin(bool is_manager)
 {
+    /* The frame of who called it, registers and all, lies above. */
+    const void *const below = is_manager ? NULL : __builtin_frame_address(0);
     ASSERT(!resolves);
     const uint64_t since_ns = os_now_ns();
-    const uint32_t own = number = ++sweeps;
+    const uint32_t own = ++sweeps;
+    if (below == NULL)
+        number = own;
     bool done = need_begins(need_plain);
     if (done) {
         done = prepare() && mark(below);
@@ -245,6 +321,7 @@ static NOINLINE bool begin(const void *below)
         shadow_wipe();
     }
     atomic_fetch_add(done ? &count.done : &count.failed, 1);
+    atomic_fetch_add(&count.inline_done, done && below != NULL);
     atomic_fetch_add(&count.ns, os_now_ns() - since_ns);
     failures = done ? 0 : failures + 1;
     atomic_store(&not_before_ns, done ? 0 : os_now_ns() + (AGAIN_NS << min_size(failures, FAILURES_MOST)));
@@ -259,7 +336,7 @@ bool sweep_run(uint64_t budget_ns)
     pass_begin();
     if (!resolves) {
         atomic_store(&at_work, 1);
-        begin(NULL);
+        begin(true);
         atomic_store(&at_work, 0);
         os_futex_wake_all(&at_work);
     }
@@ -285,7 +362,7 @@ static NOINLINE bool sweep_here(bool at_once)
     if (at_once)
         kept_close_all();
     if (at_once || is_due(SOFT_PERCENT)) /* else another thread was faster */
-        done = begin(__builtin_frame_address(0));
+        done = begin(false);
     resolve_until(UINT64_MAX);
     pass_end();
     slow_leave();
@@ -351,11 +428,12 @@ static void react(bool is_hard)
     if (again_ns != 0 && os_now_ns() < again_ns) {
         if (is_hard && (marks.sweep == sweep_auto || !may_ever()))
             give_back_unseen();
-    } else if (!has_manager()) {
+    } else if (!has_manager() || is_little()) {
         sweep_here(false);
     } else if (!is_hard) {
         ask_manager();
     } else if (atomic_load(&at_work) != 0 && !is_due(2 * HARD_PERCENT)) {
+        atomic_fetch_add(&count.waits, 1);
         os_futex_wait_for(&at_work, 1, WAIT_NS);
     } else {
         sweep_here(false);
@@ -379,13 +457,11 @@ void sweep_keep_large(void *p, size_t bytes)
     sweep_keep(p, cost_of((struct kept){NULL, bytes}));
 }
 
+/* Blocks that were due stay so, and marks stay true: nobody can have got a pointer since to what none pointed to.  The threads that
+ * could not be stopped are not there, nor is the manager at work. */
 void sweep_recover(void)
 {
-    shadow_wipe();
-    kept_recover();
-    resolves = false;
     failures = 0;
-    atomic_store(&is_wanted, false);
     atomic_store(&at_work, 0);
     atomic_store(&not_before_ns, 0);
 }
@@ -404,4 +480,6 @@ void sweep_count(struct sutler_stats *stats)
     stats->sweep_us = count.ns / 1000;
     stats->stop_us = count.stop_ns / 1000;
     stats->longest_stop_us = count.longest_stop_ns / 1000;
+    stats->inline_sweeps = count.inline_done;
+    stats->sweep_waits = count.waits;
 }

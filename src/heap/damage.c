@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "options/options.h"
-#include "os/line.h"
+#include "os/errors.h"
 
 void damage_report(const char *function, const struct superblock *s, const char *reason)
 {
@@ -16,7 +16,7 @@ void damage_report(const char *function, const struct superblock *s, const char 
     line_text(&line, " (");
     line_text(&line, reason);
     line_text(&line, ")\n");
-    line_tell(&line);
+    error_tell(&line);
     if (option_get(option_on_error) == on_error_abort)
         abort();
 }

@@ -57,6 +57,12 @@ static inline bool state_is_live(uint8_t state)
     return state - STATE_LIVE < (unsigned)family_count << STATE_FAMILY_SHIFT;
 }
 
+/* The program has it, if it does not just resize it. */
+static inline bool state_is_used(uint8_t state)
+{
+    return state_is_live(state) || state == STATE_RESIZED;
+}
+
 static inline enum family state_family(uint8_t state)
 {
     return (enum family)((state - STATE_LIVE) >> STATE_FAMILY_SHIFT);

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "base/bits.h"
-#include "os/line.h"
+#include "os/errors.h"
 #include "os/os.h"
 
 struct option_row {
@@ -136,6 +136,11 @@ static void take_entry(const char *entry)
     if (entry[length] == '\0')
         return;
     const char *value = entry + length + 1;
+    if (text_equal(name, "report_file")) {
+        if (!error_to_file(value))
+            warn(entry, length, ": the path is too long; ignored\n", NULL);
+        return;
+    }
     if (is_policy(name, value)) {
         warn(entry, length, ": this policy is only in libsutler_policies.so (papers/policies); ignored\n", NULL);
         return;

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "os/line.h"
 
-#include <stdlib.h>
-
 #include "os/os.h"
 #include "os/syscall.h"
 
 void line_text(struct line *line, const char *text)
 {
-    while (*text != '\0' && line->used < sizeof line->text)
+    while (*text != '\0' && line->used < LINE_MOST)
         line->text[line->used++] = *text++;
 }
 
@@ -19,7 +17,7 @@ static void line_number(struct line *line, uint64_t value, unsigned radix)
     do
         digits[n++] = "0123456789abcdef"[value % radix];
     while ((value /= radix) != 0);
-    while (n > 0 && line->used < sizeof line->text)
+    while (n > 0 && line->used < LINE_MOST)
         line->text[line->used++] = digits[--n];
 }
 
@@ -53,8 +51,14 @@ void line_bytes(struct line *line, uint64_t bytes)
 
 void line_pad(struct line *line, size_t column)
 {
-    while (line->used < column && line->used < sizeof line->text)
+    while (line->used < column && line->used < LINE_MOST)
         line->text[line->used++] = ' ';
+}
+
+const char *line_end(struct line *line)
+{
+    line->text[line->used] = '\0';
+    return line->text;
 }
 
 void line_flush(struct line *line, int fd)
@@ -125,18 +129,4 @@ const char *text_after_words(const char *text, unsigned count)
     for (; count > 0 && *text != '\0'; text++)
         count -= *text == ' ';
     return text;
-}
-
-_Noreturn void check_failed(const char *what, const char *file, int line)
-{
-    struct line out = LINE_EMPTY;
-    line_text(&out, "sutler: internal error: ");
-    line_text(&out, what);
-    line_text(&out, " (");
-    line_text(&out, file);
-    line_text(&out, ":");
-    line_dec(&out, (uint64_t)line);
-    line_text(&out, ")\n");
-    line_tell(&out);
-    abort();
 }

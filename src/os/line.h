@@ -9,9 +9,11 @@
 
 #include "base/compiler.h"
 
+#define LINE_MOST 1000
+
 struct line {
     size_t used;
-    char text[1000];
+    char text[LINE_MOST + 1]; /* room for a NUL */
 };
 
 #define LINE_EMPTY ((struct line){.used = 0})
@@ -23,6 +25,8 @@ void line_dec(struct line *line, uint64_t value);
 void line_bytes(struct line *line, uint64_t bytes);
 /* Pads with spaces to `column`. */
 void line_pad(struct line *line, size_t column);
+/* Its text, with a NUL behind it. */
+const char *line_end(struct line *line);
 /* Writes the line to `fd` and empties it.  errors of write(2) are ignored: there is nobody to tell. */
 void line_flush(struct line *line, int fd);
 /* Writes it to standard error, unless that is something else by now (os_standard_error_is_written), and empties it. */

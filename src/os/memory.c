@@ -104,26 +104,26 @@ void os_pages_close(long pages)
 
 #define SCANNED_MAX 64u
 
-static long scan(long pages, enum os_pages which, uintptr_t *at, uintptr_t end, struct os_span *found, unsigned most,
+static long scan(long pages, enum os_pages which, uintptr_t *at, uintptr_t end, struct os_pages_range *found, unsigned most,
                  uint64_t excluded)
 {
-    static const uint64_t flags[] = {[os_pages_tracked] = SCAN_PROTECTS | SCAN_OF_TRACKED,
-                                     [os_pages_written] = SCAN_OF_TRACKED};
-    const uint64_t written = which == os_pages_all ? 0 : CATEGORY_WRITTEN;
+    const bool is_tracked = which != os_pages_all;
+    const uint64_t written = is_tracked ? CATEGORY_WRITTEN : 0;
     struct scanned vector[SCANNED_MAX];
-    struct scan s = {.size = sizeof s, .flags = flags[which], .start = *at, .end = end, .vector = (uintptr_t)vector,
-                     .vector_length = min_size(most, SCANNED_MAX), .inverted = excluded, .all_of = excluded | written,
+    struct scan s = {.size = sizeof s, .flags = is_tracked ? SCAN_PROTECTS | SCAN_OF_TRACKED : 0, .start = *at, .end = end, .vector = (uintptr_t)vector,
+                     .vector_length = min_size(most, SCANNED_MAX),
+                     .most_pages = is_tracked ? OS_PAGES_MOST / os_page_bytes : 0, .inverted = excluded, .all_of = excluded | written,
                      .any_of = CATEGORY_PRESENT | CATEGORY_SWAPPED, .returned = CATEGORY_PRESENT};
     long count = sys_call(SYS_ioctl, pages, (long)PAGEMAP_SCAN, (long)&s, 0, 0, 0);
     for (long i = 0; i < count; i++)
-        found[i] = (struct os_span){vector[i].start, vector[i].end};
+        found[i] = (struct os_pages_range){{vector[i].start, vector[i].end}, vector[i].categories == CATEGORY_PRESENT};
     if (count >= 0)
         *at = s.walk_end;
     return count;
 }
 
 /* The same before Linux 6.7, a word a page. */
-static int look(long pages, uintptr_t *at, uintptr_t end, struct os_span *found, unsigned most)
+static int look(long pages, uintptr_t *at, uintptr_t end, struct os_pages_range *found, unsigned most)
 {
     const uint64_t present = 1ull << 63, swapped = 1ull << 62, file = 1ull << 61;
     uint64_t word[128];
@@ -136,17 +136,18 @@ static int look(long pages, uintptr_t *at, uintptr_t end, struct os_span *found,
     for (size_t i = 0; i < (size_t)n / sizeof word[0]; i++, *at += os_page_bytes) {
         if ((word[i] & (present | swapped)) == 0 || (word[i] & file) != 0)
             continue;
-        if (count > 0 && found[count - 1].end == *at)
-            found[count - 1].end += os_page_bytes;
+        const bool is_there = (word[i] & present) != 0;
+        if (count > 0 && found[count - 1].span.end == *at && found[count - 1].is_there == is_there)
+            found[count - 1].span.end += os_page_bytes;
         else if (count < most)
-            found[count++] = (struct os_span){*at, *at + os_page_bytes};
+            found[count++] = (struct os_pages_range){{*at, *at + os_page_bytes}, is_there};
         else
             break;
     }
     return (int)count;
 }
 
-int os_pages_find(long pages, enum os_pages which, uintptr_t *at, uintptr_t end, struct os_span *found, unsigned most)
+int os_pages_find(long pages, enum os_pages which, uintptr_t *at, uintptr_t end, struct os_pages_range *found, unsigned most)
 {
     static bool knows_guards = true, can_scan = true;
     const uint64_t excluded = CATEGORY_FILE | CATEGORY_ZERO;

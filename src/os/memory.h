@@ -43,13 +43,18 @@ void os_pages_close(long pages);
 enum os_pages {
     os_pages_all,
     os_pages_tracked, /* those of a mapping that is tracked: and their writes are looked for from here on */
-    os_pages_written, /* those written to since, of a mapping that is tracked; of others all */
+    os_pages_written, /* those written to since, of a mapping that is tracked, and the same; of others all */
+};
+struct os_pages_range {
+    struct os_span span;
+    bool is_there; /* in memory, not swapped out or guarded */
 };
 /* Which pages from *at on, before `end`, all of one mapping, are the process's own: in memory or swapped out, not (any more)
- * those of a file, and not the page of zeros.  Of a mapping that was looked at so before, os_pages_tracked finds only
- * those written to since.  Fills in at most `most` ranges and sets *at to where the next search goes on.  Returns how many,
- * or -1. */
-int os_pages_find(long pages, enum os_pages which, uintptr_t *at, uintptr_t end, struct os_span *found, unsigned most);
+ * those of a file, and not the page of zeros.  Of a mapping that was looked at so before, os_pages_tracked and
+ * os_pages_written find only those written to since.  Fills in at most `most` ranges, of OS_PAGES_MOST bytes in all where
+ * pages are tracked, and sets *at to where the next search goes on.  Returns how many, or -1. */
+#define OS_PAGES_MOST ((size_t)1 << 20)
+int os_pages_find(long pages, enum os_pages which, uintptr_t *at, uintptr_t end, struct os_pages_range *found, unsigned most);
 
 /* Copies bytes of the process's own memory; returns how many could be read up to the first that could not, or -1 if the system
  * allows it not at all. */

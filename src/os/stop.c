@@ -152,7 +152,7 @@ static bool ask(uint32_t tid, uint32_t stop)
 }
 
 /* Asks all who were not asked yet; returns how many those were, or -1. */
-static int ask_all(uint32_t own, uint32_t stop)
+static int ask_all(uint32_t own, uint32_t spared, uint32_t stop)
 {
     static char text[32768] __attribute__((aligned(8)));
     int count = 0;
@@ -163,7 +163,7 @@ static int ask_all(uint32_t own, uint32_t stop)
     while ((n = sys_call(SYS_getdents64, fd, (long)text, sizeof text, 0, 0, 0)) > 0)
         for (long at = 0; at < n; at += ((struct entry *)(text + at))->bytes) {
             uint32_t tid = number_in(((struct entry *)(text + at))->name);
-            if (tid == 0 || tid == own || is_asked(tid))
+            if (tid == 0 || tid == own || tid == spared || is_asked(tid))
                 continue;
             all &= ask(tid, stop);
             count++;
@@ -207,10 +207,10 @@ static bool await_all(uint32_t stop, uint64_t until_ns)
 }
 
 /* Whoever runs and is not known was made by one who is, before that one stopped, and is in the next list. */
-static bool stop_all(uint32_t own, uint32_t stop, uint64_t until_ns)
+static bool stop_all(uint32_t own, uint32_t spared, uint32_t stop, uint64_t until_ns)
 {
     for (;;) {
-        int count = ask_all(own, stop);
+        int count = ask_all(own, spared, stop);
         if (count <= 0)
             return count == 0;
         if (!await_all(stop, until_ns))
@@ -218,7 +218,7 @@ static bool stop_all(uint32_t own, uint32_t stop, uint64_t until_ns)
     }
 }
 
-bool os_threads_stop(uint64_t most_ns)
+bool os_threads_stop(uint32_t spared, uint64_t most_ns)
 {
     const uint64_t until_ns = os_now_ns() + most_ns;
     const uint32_t own = (uint32_t)sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
@@ -226,7 +226,7 @@ bool os_threads_stop(uint64_t most_ns)
     asked = 0;
     stops = stops == UINT32_MAX ? 1 : stops + 1;
     atomic_store(&stop_in_force, stops);
-    if (stop_all(own, stops, until_ns))
+    if (stop_all(own, spared, stops, until_ns))
         return true;
     os_threads_resume();
     return false;

@@ -13,9 +13,9 @@
 
 #include "base/compiler.h"
 
-/* True if all others are stopped, false if that was not to be had within `most_ns`: then none is.  One caller at a time;
- * within need_begins(need_plain) (filter.h). */
-bool os_threads_stop(uint64_t most_ns);
+/* True if all others are stopped, false if that was not to be had within `most_ns`: then none is.  Thread `spared`, which
+ * changes nothing that matters, goes on; 0: there is none.  One caller at a time; within need_begins(need_plain) (filter.h). */
+bool os_threads_stop(uint32_t spared, uint64_t most_ns);
 
 /* Lets them go on. */
 void os_threads_resume(void);

@@ -5,6 +5,9 @@
 #include "support/family.h"
 #include "support/proc.h"
 
+#include <signal.h>
+#include <sys/time.h>
+
 static void version_matches_header(void)
 {
     char expected[64];
@@ -149,6 +152,60 @@ static void reports(void)
     CHECK(strstr(text, "\"live_bytes\"") != NULL);
 }
 
+/* ---- the hook ---- */
+
+static char *inner; /* an address inside a live block */
+static volatile sig_atomic_t told, wrongly_told, freed_in_handler;
+
+static void hear(const char *text, size_t length)
+{
+    const bool is_right = strncmp(text, "sutler: free(): invalid pointer 0x", 34) == 0 && text[length] == 0 &&
+                          text[length - 1] == '\n';
+    told++;
+    wrongly_told += !is_right;
+}
+
+static void free_badly(int number)
+{
+    (void)number;
+    free(opaque(inner));
+    freed_in_handler++;
+}
+
+/* In the middle of anything the library does. */
+static void interrupted_by_errors(void)
+{
+    enum { SIGNALS = 200 };
+    static void *block[500];
+    const struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
+    signal(SIGALRM, free_badly);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (unsigned i = 0; freed_in_handler < SIGNALS; i++) {
+        free(block[i % 500]);
+        block[i % 500] = malloc(i % 7 * 1000 + i % 3 * 100000);
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    signal(SIGALRM, SIG_DFL);
+    for (int i = 0; i < 500; i++)
+        free(block[i]);
+}
+
+static void hook_is_called(void)
+{
+    char *block = malloc(1000);
+    inner = block + 512;
+    CHECK(sutler_option_set("on_error", "report") == 0);
+    sutler_report_to(hear);
+    free(opaque(inner));
+    CHECK_MSG(told == 1, "the hook was called %d times", (int)told);
+    interrupted_by_errors();
+    CHECK_MSG(told == 1 + freed_in_handler && wrongly_told == 0, "of %d errors %d were told, %d of them wrongly",
+              1 + (int)freed_in_handler, (int)told, (int)wrongly_told);
+    sutler_report_to(NULL);
+    CHECK(sutler_option_set("on_error", "abort") == 0);
+    free(block);
+}
+
 int main(void)
 {
     test_begin(60);
@@ -159,5 +216,6 @@ int main(void)
     statistics_move();
     purge_gives_pages_back();
     reports();
+    hook_is_called();
     return 0;
 }

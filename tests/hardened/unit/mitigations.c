@@ -7,6 +7,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,6 +17,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "sutler/sutler.h"
 
 #define MADV_GUARD_INSTALL 102
 #define SKIPPED 77
@@ -111,6 +114,67 @@ static void quarantine(bool on)
         free(q);
     }
     expect(!returned, on, "a freed block does not come back at once");
+}
+
+static atomic_bool is_over;
+
+static void fill_quarantine(void)
+{
+    for (int i = 0; i < 100; i++)
+        free(malloc(100));
+}
+
+static size_t (*purge)(void);
+
+static size_t live_blocks(void)
+{
+    static int (*get)(struct sutler_stats *, size_t);
+    struct sutler_stats stats = {0};
+    if (get == NULL)
+        get = (int (*)(struct sutler_stats *, size_t))dlsym(RTLD_DEFAULT, "sutler_stats_get");
+    if (get == NULL || get(&stats, sizeof stats) != 0)
+        fail("there is no sutler_stats_get");
+    return stats.live_blocks;
+}
+
+/* To the library what is in quarantine is live. */
+static void expect_emptied(bool on)
+{
+    fill_quarantine();
+    const size_t before = live_blocks();
+    purge();
+    expect(live_blocks() < before, on, "a purge empties the quarantine");
+}
+
+static void *purge_all_the_time(void *unused)
+{
+    while (!atomic_load(&is_over))
+        purge();
+    return unused;
+}
+
+/* A fork that comes while another thread empties the quarantine: the child has one all the same. */
+static void quarantine_fork(bool on)
+{
+    pthread_t thread;
+    purge = (size_t(*)(void))dlsym(RTLD_DEFAULT, "sutler_purge");
+    if (purge == NULL)
+        fail("there is no sutler_purge");
+    pthread_create(&thread, NULL, purge_all_the_time, NULL);
+    for (int i = 0; i < 300; i++) {
+        int status = 0;
+        pid_t child = fork();
+        if (child == 0) {
+            quarantine(on);
+            expect_emptied(on);
+            _exit(0);
+        }
+        fill_quarantine();
+        waitpid(child, &status, 0);
+        expect(status == 0, on, "a child has a quarantine");
+    }
+    atomic_store(&is_over, true);
+    pthread_join(thread, NULL);
 }
 
 /* Run without quarantine: a freed block is on a list. */
@@ -247,10 +311,148 @@ static void states(bool on)
     }
 }
 
+/* Of a block with live ones before and behind it. */
+static void free_interior(void)
+{
+    enum { BLOCKS = 64, CLASS = 112 };
+    char *row[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++)
+        row[i] = malloc(100);
+    for (int i = 0; i < BLOCKS; i++) {
+        int neighbours = 0;
+        for (int k = 0; k < BLOCKS; k++)
+            neighbours += row[k] - row[i] == CLASS || row[i] - row[k] == CLASS;
+        if (neighbours == 2)
+            free(row[i] + 48);
+    }
+}
+
+static void *volatile first_freed;
+
+static __attribute__((noinline)) void free_first(void)
+{
+    free(first_freed);
+    __asm__ volatile(""); /* no tail call: the report names this function */
+}
+
+static void free_twice_later(void)
+{
+    first_freed = malloc(100);
+    free_first();
+    for (int i = 0; i < 3; i++)
+        free(malloc(50));
+    free_first();
+}
+
+static bool all_are_in(const char *words, const char *const *part)
+{
+    for (; *part != NULL; part++)
+        if (strstr(words, *part) == NULL) {
+            fprintf(stderr, "no '%s' in:\n%s", *part, words);
+            return false;
+        }
+    return true;
+}
+
 static void report(bool on)
 {
-    expect(is_caught(write_behind, "24 bytes asked for, class of 32"), on, "a long report names the block");
-    expect(is_caught(resize_freed, "freed by thread"), on, "and who freed it");
+    static const char *const overflow[] = {"live block 0x", "24 bytes asked for, class of 32, from malloc", NULL};
+    static const char *const interior[] = {"48 bytes into the block at 0x", "100 bytes asked for, class of 112, from malloc",
+                                           "before it 0x", "behind it 0x", NULL};
+    char words[2000], thread[50], caller[50];
+    end_of(write_behind, words, sizeof words);
+    expect(all_are_in(words, overflow), on, "a long report names the block");
+    end_of(free_interior, words, sizeof words);
+    expect(all_are_in(words, interior), on, "that the pointer leads into, and its neighbours");
+    end_of(free_twice_later, words, sizeof words);
+    const char *by = strstr(words, "freed by thread "), *at = strstr(words, " at 0x");
+    const char *const twice[] = {"freed block 0x", ": class of 112", "it had 100 bytes and was freed by thread ",
+                                 ", 3 frees ago", NULL};
+    expect(all_are_in(words, twice), on, "and of a freed one its class, the size it had, and when it was freed");
+    expect(by != NULL && sscanf(by, "freed by thread %49[0-9]", thread) == 1 && atoi(thread) != getpid(), on,
+           "by whom"); /* a child has another number */
+    expect(at != NULL && sscanf(at, " at %49[0-9a-fx]", caller) == 1 &&
+               strtoull(caller, NULL, 16) - (uintptr_t)free_first < 64, on, "and where");
+}
+
+/* ---- where reports go: SUTLER_REPORT_FILE, and the program's hook ---- */
+
+static void (*report_to)(void (*hook)(const char *text, size_t length));
+
+static void tell_parent(const char *text, size_t length)
+{
+    static const char prefix[] = "heard: ";
+    if (write(2, prefix, sizeof prefix - 1) < 0 || write(2, text, length) < 0)
+        _exit(3);
+}
+
+static void write_behind_with_hook(void)
+{
+    report_to(tell_parent);
+    write_behind();
+}
+
+static void fail_in_hook(const char *text, size_t length)
+{
+    tell_parent(text, length);
+    write_behind();
+}
+
+static void write_behind_with_bad_hook(void)
+{
+    report_to(fail_in_hook);
+    write_behind();
+}
+
+static void hook(bool on)
+{
+    char words[2000];
+    report_to = (void (*)(void (*)(const char *, size_t)))dlsym(RTLD_DEFAULT, "sutler_report_to");
+    if (report_to == NULL)
+        fail("there is no sutler_report_to");
+    expect(is_caught(write_behind_with_hook, "heard: sutler: free(): overflow 0x"), on, "the hook is told");
+    end_of(write_behind_with_hook, words, sizeof words);
+    expect(strstr(words, "\nsutler") == NULL, on, "and standard error is not");
+    expect(is_caught(write_behind_with_bad_hook, "\nsutler: free(): overflow 0x"), on,
+           "an error in the hook goes to standard error");
+}
+
+static size_t read_file(const char *path, char *text, size_t size)
+{
+    FILE *file = fopen(path, "r");
+    size_t length = file != NULL ? fread(text, 1, size - 1, file) : 0;
+    text[length] = '\0';
+    if (file != NULL)
+        fclose(file);
+    return length;
+}
+
+/* Reports follow each other in the file; where it cannot be written they go to standard error. */
+static void file(bool on)
+{
+    static char path[] = "/tmp/sutler-report-XXXXXX";
+    char words[2000];
+    if (getenv("SUTLER_REPORT_FILE") == NULL) {
+        close(mkstemp(path));
+        setenv("SUTLER_REPORT_FILE", path, 1);
+        execl("/proc/self/exe", "mitigations", "file", "on", (char *)NULL);
+        fail("exec");
+    }
+    const char *name = getenv("SUTLER_REPORT_FILE");
+    if (name[0] == '/' && strstr(name, "missing") != NULL) {
+        expect(is_caught(write_behind, "overflow"), on, "a file that cannot be written: standard error");
+        return;
+    }
+    int status = end_of(write_behind, words, sizeof words);
+    expect(WIFSIGNALED(status) && words[0] == '\0', on, "standard error is told nothing");
+    end_of(free_large_twice, words, sizeof words);
+    read_file(name, words, sizeof words);
+    unlink(name);
+    expect(strstr(words, "sutler: free(): overflow 0x") == words && strstr(words, "\nsutler: free(): double free 0x") != NULL,
+           on, "the file has both reports");
+    setenv("SUTLER_REPORT_FILE", "/missing/report", 1);
+    execl("/proc/self/exe", "mitigations", "file", "on", (char *)NULL);
+    fail("exec");
 }
 
 int main(int argc, char **argv)
@@ -260,7 +462,8 @@ int main(int argc, char **argv)
         void (*run)(bool on);
     } row[] = {{"canary", canary}, {"zero", zero},   {"check", check}, {"quarantine", quarantine},
                {"links", links},   {"order", order}, {"guard", guard}, {"size", size},
-               {"family", family}, {"audit", audit}, {"states", states}, {"report", report}};
+               {"family", family}, {"audit", audit}, {"states", states}, {"report", report},
+               {"hook", hook},     {"file", file},   {"quarantine_fork", quarantine_fork}};
     for (size_t i = 0; argc == 3 && i < sizeof row / sizeof row[0]; i++)
         if (strcmp(argv[1], row[i].name) == 0) {
             row[i].run(strcmp(argv[2], "on") == 0);

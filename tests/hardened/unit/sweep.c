@@ -510,6 +510,27 @@ static void unstoppable(void)
     expect(stats().sweeps > 0, "when it is gone there are sweeps");
 }
 
+static void churn_and_expect_sweeps(void)
+{
+    const uint64_t sweeps = stats().sweeps;
+    churn(60 * MIB);
+    expect(stats().sweeps > sweeps, "in a child there are sweeps at once, though its parent could make none");
+}
+
+/* What kept its parent from sweeping is not in the child. */
+static void fork_unstoppable(void)
+{
+    enum { FAILURES = 6 }; /* by then the parent would try again in some seconds */
+    pthread_t thread;
+    pthread_create(&thread, NULL, block_truly, NULL);
+    await(&ready);
+    while (stats().failed_sweeps < FAILURES)
+        purge();
+    expect(end_of(churn_and_expect_sweeps) == 0, "the child");
+    atomic_store(&leave, 1);
+    pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -519,7 +540,8 @@ int main(int argc, char **argv)
                {"heap", heap},         {"thread_local", own_thread_local}, {"mapping", mapping},
                {"shared", shared_mapping}, {"cycle", cycle},   {"large", large},       {"threads", threads},
                {"registers", registers}, {"fork", in_child},   {"written", written},   {"bounded", bounded},
-               {"filtered", filtered}, {"filtered_before", filtered_before}, {"unstoppable", unstoppable}};
+               {"filtered", filtered}, {"filtered_before", filtered_before}, {"unstoppable", unstoppable},
+               {"fork_unstoppable", fork_unstoppable}};
     cpu_set_t one; /* a block freed on one cpu may be handed out on that alone */
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
