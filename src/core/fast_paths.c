@@ -18,8 +18,15 @@ void fast_paths_open(void)
     if (sync_mode != sync_rcs)
         return;
     region_serve_fast_path();
+#ifdef SUTLER_HARDENED
+    if (!marks.usual)
+        return; /* its malloc is slow */
+    hot.small_limit = SMALL_BYTES_MAX; /* blocks have a byte more */
+    hot.medium_limit = CLASS_BYTES_MAX;
+#else
     hot.small_limit = SMALL_BYTES_MAX + 1;
     hot.medium_limit = CLASS_BYTES_MAX + 1;
+#endif
 }
 
 static void close_fast_paths(void)

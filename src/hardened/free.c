@@ -64,14 +64,23 @@ NOINLINE void harden_release(void *p)
 
 /* ---- free ---- */
 
-/* A block of a superblock, whatever the mitigations. */
-static NOINLINE void free_block(void *p, struct live live, struct claim claim)
+/* A cleared block of so many bytes goes into quarantine, and another leaves it.  While the fast paths are open. */
+static inline void exchange_quickly(void *p, size_t bytes)
 {
-    harden_check(p, live, claim);
+    const unsigned c = likely(bytes <= SMALL_BYTES_MAX) ? size_class_of_small[bytes] : size_class_of(bytes);
+    void *leaves = quarantine_swap(p, c);
+    if (unlikely(leaves == p))
+        leaves = quarantine_exchange(c, p);
+    if (likely(leaves != NULL))
+        release(leaves, bytes);
+}
+
+void harden_retire(void *p, struct live live, const char *function, const void *caller)
+{
     if (marks.trace != 0)
-        trace_free(p, live.size, claim.caller);
+        trace_free(p, live.size, caller);
     if (!state_free(p)) {
-        report_double_free(claim.function, p);
+        report_double_free(function, p);
         return;
     }
     if (mitigated(mitigation_zero))
@@ -94,25 +103,22 @@ static NOINLINE void free_slowly(void *p, struct claim claim)
     }
     struct live live = {.bytes = s->block_bytes, .family = state_family(state), .kind = block_superblock};
     live.size = live.bytes - state_slack(p, state, live.bytes);
-    free_block(p, live, claim);
+    harden_check(p, live, claim);
+    harden_retire(p, live, claim.function, claim.caller);
 }
 
-/* The quick way: a small block, with the mitigations that are usual, and nothing wrong.  False: nothing was done. */
+/* The quick way: a block of a superblock, with the mitigations that are usual, and nothing wrong.  False: nothing was done. */
 static inline __attribute__((always_inline)) bool free_quickly(void *p, size_t claimed_size)
 {
     struct live live;
-    if (unlikely(!find_quickly(p, &live)) || unlikely(live.bytes > QUICK_BYTES_MAX) ||
+    if (unlikely(!find_quickly(p, &live)) || unlikely(!marks.usual) ||
         unlikely(claimed_size != SIZE_MAX && claimed_size != live.size) ||
         unlikely(!canary_is_whole(p, live.size, live.bytes - live.size)) ||
-        unlikely(!slack_end_is_whole(p, live.bytes, live.bytes - live.size)) || unlikely(!state_free(p)))
+        unlikely(!slack_end_is_whole(p, live.bytes, live.bytes - live.size)) ||
+        unlikely(!state_free_from(p, live.state)))
         return false;
     clear_block(p, live.bytes);
-    const unsigned c = size_class_of_small[live.bytes];
-    void *leaves = quarantine_swap(p, c);
-    if (unlikely(leaves == p))
-        leaves = quarantine_exchange(c, p);
-    if (likely(leaves != NULL))
-        release(leaves, live.bytes);
+    exchange_quickly(p, live.bytes);
     return true;
 }
 
@@ -121,10 +127,16 @@ void harden_free(void *p, struct claim claim)
     free_slowly(p, claim);
 }
 
+/* Not in line: free itself needs no room for a claim. */
+static NOINLINE void free_otherwise(void *p, const void *caller)
+{
+    free_slowly(p, (struct claim){.function = "free", .caller = caller});
+}
+
 EXPORT void free(void *p)
 {
     if (unlikely(!free_quickly(p, SIZE_MAX)))
-        free_slowly(p, (struct claim){.function = "free", .caller = __builtin_return_address(0)});
+        free_otherwise(p, __builtin_return_address(0));
 }
 
 void sutler_free(void *p)

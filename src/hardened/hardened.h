@@ -40,13 +40,12 @@ struct live {
     size_t size;  /* that were asked for */
     enum family family;
     enum block_kind kind;
+    uint8_t state; /* as find_quickly read it */
 };
 
 /* So much of a block is read again when it is handed out.  All of it is read when it leaves quarantine: then its lines are
  * still in the cache, as a rule, and when it is handed out they are not. */
 #define CHECKED_BYTES_MAX 64u
-/* The quick paths are for blocks up to this size. */
-#define QUICK_BYTES_MAX 1024u
 
 /* ---- malloc.c ---- */
 
@@ -58,6 +57,8 @@ void *harden_block(void *p, size_t size, size_t bytes, enum family family);
 /* ---- free.c ---- */
 
 void harden_free(void *p, struct claim claim);
+/* The block of a superblock, with which nothing is wrong, is free from here on. */
+void harden_retire(void *p, struct live live, const char *function, const void *caller);
 /* Looks at what leaves quarantine and gives it to the plain library. */
 void harden_release(void *p);
 /* Reports what is wrong with a live block that is freed or resized so. */
@@ -91,23 +92,20 @@ bool large_kept(const void *p, struct live *live);
 /* Gives it to the plain library. */
 void large_give_back(void *p);
 
-/* A live block of a superblock, where the fast paths are open, the mitigations are those that are usual, and its size is in
- * the state alone.  False: `harden_find` knows. */
+/* A live block of a superblock, where the fast paths are open.  False: `harden_find` knows. */
 static inline bool find_quickly(const void *p, struct live *live)
 {
-    if (unlikely((uintptr_t)p - hot.region_base >= hot.region_bytes) || unlikely((uintptr_t)p % BLOCK_ALIGNMENT != 0) ||
-        unlikely(!marks.usual))
+    if (unlikely((uintptr_t)p - hot.region_base >= hot.region_bytes) || unlikely((uintptr_t)p % BLOCK_ALIGNMENT != 0))
         return false;
     const uint8_t state = state_get(p);
-    const size_t slack = state & STATE_SLACK_WIDE;
     const struct superblock *s = superblock_of(p);
-    if (unlikely(!state_is_live(state)) || unlikely(slack == STATE_SLACK_WIDE) ||
-        unlikely(s->slice.kind != slice_superblock))
+    if (unlikely(!state_is_live(state)) || unlikely(s->slice.kind != slice_superblock))
         return false;
     live->bytes = s->block_bytes;
-    live->size = live->bytes - slack;
+    live->size = live->bytes - state_slack(p, state, live->bytes);
     live->family = state_family(state);
     live->kind = block_superblock;
+    live->state = state;
     return true;
 }
 
@@ -115,17 +113,19 @@ static inline bool find_quickly(const void *p, struct live *live)
 
 typedef uint64_t words16 __attribute__((vector_size(16)));
 
+/* Where words number `i` are, if there are others behind them; else 0.  A branch, if the compiler made one of it, would be
+ * foretold no better than sizes are. */
+#define AT_BLOCK(i, bytes) ((size_t)((bytes) > 16 * (i) + 16) * (16 * (i)))
+
 /* Clears a block: a multiple of 16 bytes, aligned so.  Up to 64 bytes there is no branch: which sizes come next cannot be
  * foreseen, and a wrong guess costs more than a few stores that overlap. */
 static inline void clear_block(void *p, size_t bytes)
 {
     char *at = p, *last = at + bytes - 16;
     const words16 zero = {0, 0};
-    if (likely(bytes <= 64)) {
-        *(words16 *)at = zero;
-        *(words16 *)(bytes > 32 ? at + 16 : at) = zero;
-        *(words16 *)(bytes > 48 ? at + 32 : at) = zero;
-        *(words16 *)last = zero;
+#define CLEAR(to) (*(words16 *)(to) = zero)
+    if (bytes <= 64) {
+        CLEAR(at), CLEAR(at + AT_BLOCK(1, bytes)), CLEAR(at + AT_BLOCK(2, bytes)), CLEAR(last);
         return;
     }
     if (unlikely(bytes > 512)) {
@@ -133,10 +133,9 @@ static inline void clear_block(void *p, size_t bytes)
         return;
     }
     for (char *end = last - 48; at < end; at += 64)
-        for (unsigned i = 0; i < 64; i += 16)
-            *(words16 *)(at + i) = zero;
-    for (unsigned i = 0; i < 64; i += 16)
-        *(words16 *)(last - i) = zero;
+        CLEAR(at), CLEAR(at + 16), CLEAR(at + 32), CLEAR(at + 48);
+    CLEAR(last - 48), CLEAR(last - 32), CLEAR(last - 16), CLEAR(last);
+#undef CLEAR
 }
 
 /* The same for any range; if large, its pages are given back (large.c). */
@@ -149,7 +148,7 @@ static inline bool is_clear_behind_next(const void *p, size_t bytes)
     const char *at = p, *end = at + bytes, *none = (const char *)&zero;
     words16 seen = {0, ((const uint64_t *)p)[1]};
 #define SEE(from) (seen |= *(const words16 *)(from))
-    if (likely(bytes <= 64)) {
+    if (bytes <= 64) {
         SEE(bytes > 16 ? end - 16 : none);
         SEE(bytes > 32 ? at + 16 : none);
         SEE(bytes > 48 ? at + 32 : none);
@@ -162,9 +161,21 @@ static inline bool is_clear_behind_next(const void *p, size_t bytes)
     return (seen[0] | seen[1]) == 0;
 }
 
+/* The same of all of it. */
 static inline bool is_clear(const void *p, size_t bytes)
 {
-    return *(const uint64_t *)p == 0 && is_clear_behind_next(p, bytes);
+    const char *at = p, *last = at + bytes - 16;
+    words16 seen = *(const words16 *)at;
+#define SEE(from) (seen |= *(const words16 *)(from))
+    if (bytes <= 64) {
+        SEE(at + AT_BLOCK(1, bytes)), SEE(at + AT_BLOCK(2, bytes)), SEE(last);
+    } else {
+        for (at += 16; at + 48 < last; at += 64)
+            SEE(at), SEE(at + 16), SEE(at + 32), SEE(at + 48);
+        SEE(last - 48), SEE(last - 32), SEE(last - 16), SEE(last);
+    }
+#undef SEE
+    return (seen[0] | seen[1]) == 0;
 }
 
 #endif

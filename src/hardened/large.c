@@ -128,7 +128,7 @@ void *large_harden(size_t size, size_t alignment, bool *zero, enum family family
         clear_block(p, block.bytes);
         return harden_block(p, size, block.bytes, family);
     }
-    dress_large(p, (struct live){block.bytes - marks.guard_bytes, size, family, block.kind});
+    dress_large(p, (struct live){.bytes = block.bytes - marks.guard_bytes, .size = size, .family = family, .kind = block.kind});
     return p;
 }
 
@@ -151,7 +151,7 @@ void *large_reharden(void *p, struct live live, size_t size)
         return NULL;
     }
     struct block block = block_find(moved);
-    dress_large(moved, (struct live){block.bytes - marks.guard_bytes, size, live.family, block.kind});
+    dress_large(moved, (struct live){.bytes = block.bytes - marks.guard_bytes, .size = size, .family = live.family, .kind = block.kind});
     return moved;
 }
 

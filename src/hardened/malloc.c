@@ -62,12 +62,16 @@ void *allocate(size_t size, size_t alignment, bool *zero)
     return harden_allocate(size, alignment, zero, family_malloc);
 }
 
-/* A small block, with the mitigations that are usual; NULL: it is not that simple, or the fast paths are closed. */
+/* A block of a superblock; NULL: it is not that simple, or the fast paths are closed or the mitigations unusual. */
 static inline void *take_quickly(size_t size, enum family family)
 {
-    if (unlikely(size >= SMALL_BYTES_MAX) || unlikely(hot.small_limit == 0) || unlikely(!marks.usual))
+    unsigned c;
+    if (likely(size < hot.small_limit))
+        c = size_class_of_small[size + 1];
+    else if (size < hot.medium_limit)
+        c = size_class_of_medium[size_class_step(size + 1)];
+    else
         return NULL;
-    unsigned c = size_class_of_small[size + 1];
     void *p = hot_pop(c);
     if (unlikely(p == NULL))
         return NULL;

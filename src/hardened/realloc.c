@@ -14,7 +14,7 @@ static void *resize_here(void *p, struct live live, size_t size)
 {
     state_set(p, STATE_RESIZED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
-    memset((char *)p + live.size, 0, canary_length(live.bytes - live.size));
+    canary_clear(p, live.size, live.bytes - live.size);
     if (size < live.size && mitigated(mitigation_zero))
         memset((char *)p + size, 0, live.size - size);
     if (mitigated(mitigation_canary))
@@ -34,7 +34,10 @@ static NOINLINE void *move(void *p, struct live live, size_t size)
         return live.kind == block_superblock ? resize_here(p, live, size) : large_reharden(p, live, size);
     }
     memcpy(block, p, min_size(live.size, size));
-    harden_free(p, (struct claim){.function = "realloc", .caller = __builtin_return_address(0), .family = live.family});
+    if (live.kind == block_superblock)
+        harden_retire(p, live, "realloc", __builtin_return_address(0));
+    else
+        large_unharden(p, (struct claim){.function = "realloc", .caller = __builtin_return_address(0), .family = live.family});
     return block;
 }
 

@@ -39,11 +39,28 @@ static inline void canary_set_in_zeros(void *p, size_t size, size_t slack)
     memcpy(canary_word(p, size, length), &word, sizeof word);
 }
 
-/* Of one that is in use. */
+/* Of one that is in use.  size + slack >= 8. */
 static inline void canary_set(void *p, size_t size, size_t slack)
 {
-    uint64_t canary = canary_of(p);
-    memcpy((char *)p + size, &canary, canary_length(slack));
+    if (unlikely(slack == 0))
+        return;
+    const unsigned length = canary_length(slack), shift = 8 * (CANARY_BYTES - length);
+    uint64_t word;
+    memcpy(&word, canary_word(p, size, length), sizeof word);
+    word = (word & ~(~0ull << shift)) | canary_of(p) << shift;
+    memcpy(canary_word(p, size, length), &word, sizeof word);
+}
+
+/* Zeros in its place. */
+static inline void canary_clear(void *p, size_t size, size_t slack)
+{
+    if (unlikely(slack == 0))
+        return;
+    const unsigned length = canary_length(slack), shift = 8 * (CANARY_BYTES - length);
+    uint64_t word;
+    memcpy(&word, canary_word(p, size, length), sizeof word);
+    word &= ~(~0ull << shift);
+    memcpy(canary_word(p, size, length), &word, sizeof word);
 }
 
 static inline bool canary_is_whole(const void *p, size_t size, size_t slack)

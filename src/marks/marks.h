@@ -30,12 +30,13 @@ struct marks {
     uint64_t factor, inverse; /* whose product is 1; for the assembly, too */
     uint64_t canary_key; /* what canaries are made of (canary.h) */
     uintptr_t states;    /* of address 0: the state of p is at states + p / 16 (state.h) */
+    const volatile char *single_threaded; /* not 0 while libc knows that there is one thread */
+    bool usual; /* the rows that the quick paths have are on, the others and SUTLER_TRACE are off */
     size_t pad;          /* bytes a block has more than was asked for, at least: for the canary */
     size_t guard_bytes;  /* at the end of a large block */
     uint32_t trace;      /* frees to remember; 0: none */
     bool report_long;
     uint8_t sweep; /* enum sweep */
-    bool usual; /* the rows that the quick paths have are on, the others and SUTLER_TRACE are off */
     bool on[mitigation_count];
 };
 

@@ -52,6 +52,20 @@ static inline bool state_free(const void *p)
     return __atomic_exchange_n(state_of(p), STATE_FREED, __ATOMIC_ACQ_REL) != STATE_FREED;
 }
 
+/* The same if the state is still what was read before.  A program of one thread needs no lock for that: between what one
+ * instruction loads and what it stores no other thread comes. */
+static inline bool state_free_from(const void *p, uint8_t state)
+{
+#if defined(__x86_64__)
+    if (likely(*marks.single_threaded != 0)) {
+        bool freed;
+        __asm__ volatile("cmpxchgb %3, %1" : "=@ccz"(freed), "+m"(*state_of(p)), "+a"(state) : "q"((uint8_t)STATE_FREED) : "memory");
+        return freed;
+    }
+#endif
+    return __atomic_compare_exchange_n(state_of(p), &state, STATE_FREED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
 static inline bool state_is_live(uint8_t state)
 {
     return state - STATE_LIVE < (unsigned)family_count << STATE_FAMILY_SHIFT;

@@ -103,17 +103,64 @@ static void check(bool on)
     expect(is_caught(write_when_freed, "write after free"), on, "a write to a freed block is found");
 }
 
+/* Whether one of the next few blocks of its class is the one that was freed. */
+static bool comes_back_soon(size_t size, int frees)
+{
+    void *p = malloc(size);
+    bool seen = false;
+    free(p);
+    for (int i = 0; i < frees; i++) {
+        void *q = malloc(size);
+        seen |= q == p;
+        free(q);
+    }
+    return seen;
+}
+
+/* Of blocks freed one after the other, how many come back next to one that was freed next to them. */
+static int in_order(size_t size)
+{
+    enum { COUNT = 400 };
+    static void *freed[COUNT], *taken[COUNT];
+    int followers = 0;
+    for (int i = 0; i < COUNT; i++)
+        freed[i] = malloc(size);
+    for (int i = 0; i < COUNT; i++)
+        free(freed[i]);
+    for (int i = 0; i < COUNT; i++)
+        taken[i] = malloc(size);
+    for (int i = 0; i < COUNT - 1; i++)
+        for (int k = 1; k < COUNT - 1; k++)
+            followers += taken[i] == freed[k] && (taken[i + 1] == freed[k + 1] || taken[i + 1] == freed[k - 1]);
+    for (int i = 0; i < COUNT; i++)
+        free(taken[i]);
+    return followers;
+}
+
 static void quarantine(bool on)
 {
     bool returned = false;
-    for (int round = 0; round < 20; round++) {
-        void *p = malloc(100), *q;
-        free(p);
-        q = malloc(100);
-        returned |= q == p;
-        free(q);
+    for (int round = 0; round < 50; round++)
+        returned |= comes_back_soon(100, 8) || comes_back_soon(2000, 1);
+    expect(!returned, on, "a freed block does not come back soon");
+    expect(in_order(100) < 200, on, "blocks do not come back in the order they were freed in, nor the reverse");
+}
+
+/* What is in quarantine is released now and then, in the middle of everything. */
+static void emptied(bool on)
+{
+    static size_t *block[600];
+    for (size_t round = 0; round < 3000; round++) {
+        const size_t count = round * 7919 % 600, size = 16 + round % 5 * 300;
+        for (size_t i = 0; i < count; i++)
+            *(block[i] = malloc(size)) = i;
+        for (size_t i = 0; i < count; i++)
+            expect(*block[i] == i, on, "no block is handed out twice");
+        for (size_t i = 0; i < count; i++)
+            free(block[i]);
+        if (round % 3 == 0)
+            malloc_trim(0);
     }
-    expect(!returned, on, "a freed block does not come back at once");
 }
 
 static atomic_bool is_over;
@@ -463,7 +510,8 @@ int main(int argc, char **argv)
     } row[] = {{"canary", canary}, {"zero", zero},   {"check", check}, {"quarantine", quarantine},
                {"links", links},   {"order", order}, {"guard", guard}, {"size", size},
                {"family", family}, {"audit", audit}, {"states", states}, {"report", report},
-               {"hook", hook},     {"file", file},   {"quarantine_fork", quarantine_fork}};
+               {"hook", hook},     {"file", file},   {"quarantine_fork", quarantine_fork},
+               {"emptied", emptied}};
     for (size_t i = 0; argc == 3 && i < sizeof row / sizeof row[0]; i++)
         if (strcmp(argv[1], row[i].name) == 0) {
             row[i].run(strcmp(argv[2], "on") == 0);
