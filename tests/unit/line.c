@@ -80,7 +80,8 @@ static void columns_and_ends(void)
         line_pad(&guarded.line, 5000);
         line_bytes(&guarded.line, 12345678);
     }
-    EXPECT_EQ(guarded.line.used, sizeof guarded.line.text);
+    EXPECT_EQ(guarded.line.used, LINE_MOST);
+    EXPECT_EQ(strlen(line_end(&guarded.line)), LINE_MOST);
     for (size_t i = 0; i < sizeof guarded.behind; i++)
         EXPECT_EQ(guarded.behind[i], '#');
 }
