@@ -65,10 +65,22 @@ NOINLINE void free_deliver(uint64_t chain)
     look_at(outbox_deliver(chain), freelist_count(chain));
 }
 
+/* A thread that has only freed so far may run on a cid without a heap, and so without an outbox. */
+static bool make_heap_here(void)
+{
+    if (heap_of_cid[sync_slot()] != &empty_heap || !slow_enter())
+        return false;
+    const bool made = heap_here() != NULL;
+    slow_leave();
+    return made;
+}
+
 /* True if the block is on its way. */
 static bool send(const struct superblock *s, void *p)
 {
-    const uint64_t chain = hot_send(p, s);
+    uint64_t chain = hot_send(p, s);
+    if (chain == SEND_REFUSED && make_heap_here())
+        chain = hot_send(p, s);
     if (chain == SEND_REFUSED)
         return false;
     if (chain == SEND_DOUBLE)

@@ -197,6 +197,27 @@ static void a_damaged_chain_is_refused(void)
     drop(s);
 }
 
+/* It never comes to malloc's slow path, which binds a heap. */
+static void who_only_frees_has_an_outbox(void)
+{
+    struct superblock *s = foreign_superblock();
+    void *block = test_take(s);
+    test_heap_bind(NULL);
+    superblock_set_owner(s, other);
+    free(block);
+    superblock_clear_owner(s);
+    EXPECT(heap_of_cid[sync_slot()] != &empty_heap);
+    EXPECT_EQ(arrived(s), 0);
+    struct heap *made = heap_here();
+    EXPECT_EQ(freelist_count(made->chain[outbox_chain_of(block)]), 1);
+    lock_take(&made->lock);
+    outbox_send(made);
+    lock_release(&made->lock);
+    EXPECT_EQ(arrived(s), 1);
+    drop(s);
+    test_heap_bind(mine);
+}
+
 /* ---- while others send ---- */
 
 #define RING 4096
@@ -260,6 +281,7 @@ int main(int argc, char **argv)
     a_pass_sends_what_has_stayed_for_a_period();
     a_closed_outbox_takes_nothing();
     a_damaged_chain_is_refused();
+    who_only_frees_has_an_outbox();
     test_heap_bind(NULL);
     nothing_is_lost_while_passes_send(unit_option(argc, argv, "--rounds", 300000));
     unit_say("outboxes: nothing lost, nothing twice\n");
