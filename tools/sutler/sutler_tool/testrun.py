@@ -63,7 +63,7 @@ class Build:
 AS_IN_RELEASE = {
     "install": "*",
     "predict": "*",
-    "engines": "forks foreign_forks zeroed footprint gone cached options counts",
+    "engines": "*",
     "errors": "number interior free_end",
     "preload": "sort gawk perl sqlite node php rustc coreutils stress_ng ruby nginx fakeroot eatmydata cgo faketime libpsx "
     "bubblewrap *[.]cpu$ *[.]thread$ *[.]norseq$",
