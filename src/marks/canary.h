@@ -39,28 +39,28 @@ static inline void canary_set_in_zeros(void *p, size_t size, size_t slack)
     memcpy(canary_word(p, size, length), &word, sizeof word);
 }
 
-/* Of one that is in use.  size + slack >= 8. */
-static inline void canary_set(void *p, size_t size, size_t slack)
+/* `canary` in its place; what lies before it stays. */
+static inline void canary_replace(void *p, size_t size, size_t slack, uint64_t canary)
 {
     if (unlikely(slack == 0))
         return;
     const unsigned length = canary_length(slack), shift = 8 * (CANARY_BYTES - length);
     uint64_t word;
     memcpy(&word, canary_word(p, size, length), sizeof word);
-    word = (word & ~(~0ull << shift)) | canary_of(p) << shift;
+    word = (word & ~(~0ull << shift)) | canary << shift;
     memcpy(canary_word(p, size, length), &word, sizeof word);
+}
+
+/* Of one that is in use.  size + slack >= 8. */
+static inline void canary_set(void *p, size_t size, size_t slack)
+{
+    canary_replace(p, size, slack, canary_of(p));
 }
 
 /* Zeros in its place. */
 static inline void canary_clear(void *p, size_t size, size_t slack)
 {
-    if (unlikely(slack == 0))
-        return;
-    const unsigned length = canary_length(slack), shift = 8 * (CANARY_BYTES - length);
-    uint64_t word;
-    memcpy(&word, canary_word(p, size, length), sizeof word);
-    word &= ~(~0ull << shift);
-    memcpy(canary_word(p, size, length), &word, sizeof word);
+    canary_replace(p, size, slack, 0);
 }
 
 static inline bool canary_is_whole(const void *p, size_t size, size_t slack)
