@@ -50,10 +50,10 @@ static inline unsigned class_of_request(size_t size, size_t alignment)
     return alignment <= BLOCK_ALIGNMENT ? size_class_of(size) : size_class_of_aligned(size, alignment);
 }
 
-/* True once the heap can be used; the first caller initialises it.  False if there is no memory at all. */
 enum core_state { core_untouched, core_is_ready, core_failed };
 extern _Atomic uint32_t core_state;
 bool core_start(void);
+/* True once the heap can be used; the first caller initialises it.  False if there is no memory at all. */
 static inline bool core_ready(void)
 {
     return likely(atomic_load_explicit(&core_state, memory_order_acquire) == core_is_ready) || core_start();
