@@ -39,11 +39,7 @@ void free_notify(struct superblock *s)
 
 static void push_remote(struct superblock *s, void *p)
 {
-    enum remote_pushed pushed = remote_push(s, p);
-    struct heap *h = superblock_owner(s);
-    if (pushed == remote_pushed_armed && h != NULL)
-        heap_push_pending(h, s);
-    else if (pushed == remote_double)
+    if (heap_push_remote(s, p) == remote_double)
         free_double(p);
 }
 
@@ -216,6 +212,7 @@ static NOINLINE void free_after_search(void *p)
     }
 }
 
+/* Anything but a large block that is kept. */
 static NOINLINE void free_otherwise(void *p)
 {
     if (free_in_locked_superblock(p) || p == NULL || likely(free_in_superblock(p)))

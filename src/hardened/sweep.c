@@ -5,13 +5,11 @@
 #include "hardened/hardened.h"
 #include "hardened/kept.h"
 #include "hardened/own.h"
-#include "hardened/report.h"
+#include "hardened/resolve.h"
 #include "hardened/roots.h"
 #include "hardened/shadow.h"
 #include "heap/large.h"
 #include "heap/pass.h"
-#include "heap/remote.h"
-#include "heap/span.h"
 #include "manager/hint.h"
 #include "manager/jobs.h"
 #include "manager/manager.h"
@@ -25,8 +23,6 @@
 #define SOFT_PERCENT 25u
 #define HARD_PERCENT 50u
 #define FLOOR_BYTES  ((size_t)4 << 20)
-/* A large block, whose pages are gone, counts for a part of its bytes: its addresses are kept. */
-#define LARGE_PART 32u
 /* So little memory is read as a whole by the thread that frees, while the others are stopped; and so little if there are none.
  * It costs less than what the manager's work does: each page that is written to meanwhile takes a fault, and the lines of each
  * block it gives back travel.  Of more, most is read while the program runs, until so little is left; and if that does not come
@@ -57,7 +53,7 @@ static unsigned failures; /* in a row */
 static _Atomic size_t last_bytes; /* read by the last sweep; 0: there was none */
 
 static struct {
-    _Atomic uint64_t done, inline_done, waits, failed, bytes, blocks, unseen_blocks, ns, stop_ns, longest_stop_ns;
+    _Atomic uint64_t done, inline_done, waits, failed, bytes, ns, stop_ns, longest_stop_ns;
 } count;
 
 /* In the program's hands when the last sweep ended; SIZE_MAX before the first. */
@@ -78,89 +74,6 @@ static size_t limit_of(unsigned percent)
 }
 
 /* ---- giving back ---- */
-
-struct kept {
-    struct superblock *superblock; /* NULL: it is large */
-    size_t bytes;
-};
-
-static inline struct kept look_at(const void *p)
-{
-    struct live live;
-    struct superblock *s = region_contains(p) ? superblock_of(p) : NULL;
-    if (s != NULL && (s->slice.kind == slice_superblock || s->slice.kind == slice_quarantine))
-        return (struct kept){s, s->block_bytes};
-    return (struct kept){NULL, large_kept(p, &live) ? live.bytes : 0};
-}
-
-/* What its being kept costs: of a large block, whose pages are gone, its addresses. */
-static size_t cost_of(struct kept kept)
-{
-    return kept.superblock != NULL ? kept.bytes : kept.bytes / LARGE_PART & ~(size_t)(BLOCK_ALIGNMENT - 1);
-}
-
-static void add_outside(void *p)
-{
-    if (!region_contains(p))
-        shadow_add_outside((uintptr_t)p, look_at(p).bytes);
-}
-
-/* Nobody has written to it; a large one traps who does. */
-static void check(void *p, struct kept kept)
-{
-    if (kept.superblock != NULL && unlikely(!is_clear(p, kept.bytes)) && mitigated(mitigation_check)) {
-        report_written("free", p);
-        clear_block(p, kept.bytes);
-    }
-}
-
-/* By the manager, a thread of no heap. */
-static void push(struct superblock *s, void *p)
-{
-    enum remote_pushed pushed = remote_push(s, p);
-    struct heap *owner = superblock_owner(s);
-    if (pushed == remote_pushed_armed && owner != NULL)
-        heap_push_pending(owner, s);
-}
-
-static void hand_back(void *p, struct kept kept)
-{
-    if (kept.superblock == NULL)
-        large_give_back(p);
-    else if (kept.superblock->slice.kind != slice_superblock)
-        return; /* it was found damaged */
-    else if (background_thread_is_caller())
-        push(kept.superblock, p);
-    else
-        plain_free(p); /* which does not wait for a lock, in a slow path */
-}
-
-/* In a pass: nobody else counts. */
-static void count_block(_Atomic uint64_t *blocks)
-{
-    atomic_store_explicit(blocks, atomic_load_explicit(blocks, memory_order_relaxed) + 1, memory_order_relaxed);
-}
-
-/* Both answer with what it cost if it is gone. */
-static size_t resolve_unseen(void *p)
-{
-    const struct kept kept = look_at(p);
-    check(p, kept);
-    hand_back(p, kept);
-    count_block(&count.unseen_blocks);
-    return cost_of(kept);
-}
-
-static size_t resolve_seen(void *p)
-{
-    const struct kept kept = look_at(p);
-    check(p, kept);
-    if (!shadow_is_clear(p, kept.bytes))
-        return 0;
-    hand_back(p, kept);
-    count_block(&count.blocks);
-    return cost_of(kept);
-}
 
 /* True if it is done with all of them. */
 static bool resolve_until(uint64_t end_ns)
@@ -291,7 +204,7 @@ static bool prepare(void)
     kept_collect();
     if (!shadow_prepare())
         return false;
-    kept_each(add_outside);
+    kept_each(resolve_expect);
     return true;
 }
 
@@ -454,7 +367,7 @@ void sweep_keep(void *p, size_t bytes)
 
 void sweep_keep_large(void *p, size_t bytes)
 {
-    sweep_keep(p, cost_of((struct kept){NULL, bytes}));
+    sweep_keep(p, resolve_cost_of_large(bytes));
 }
 
 /* Blocks that were due stay so, and marks stay true: nobody can have got a pointer since to what none pointed to.  The threads that
@@ -475,8 +388,8 @@ void sweep_count(struct sutler_stats *stats)
     stats->sweeps = count.done;
     stats->failed_sweeps = count.failed;
     stats->swept_bytes = count.bytes;
-    stats->swept_blocks = count.blocks;
-    stats->unswept_blocks = count.unseen_blocks;
+    stats->swept_blocks = resolved.blocks;
+    stats->unswept_blocks = resolved.unseen_blocks;
     stats->sweep_us = count.ns / 1000;
     stats->stop_us = count.stop_ns / 1000;
     stats->longest_stop_us = count.longest_stop_ns / 1000;

@@ -242,6 +242,15 @@ void heap_push_pending(struct heap *h, struct superblock *s)
                                                   memory_order_release, memory_order_relaxed));
 }
 
+enum remote_pushed heap_push_remote(struct superblock *s, void *block)
+{
+    const enum remote_pushed pushed = remote_push(s, block);
+    struct heap *owner = superblock_owner(s);
+    if (pushed == remote_pushed_armed && owner != NULL)
+        heap_push_pending(owner, s);
+    return pushed;
+}
+
 struct superblock *heap_pop_pending(struct heap *h)
 {
     ASSERT(lock_is_mine(&h->lock));

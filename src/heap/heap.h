@@ -15,6 +15,7 @@
 #ifndef SUTLER_HEAP_HEAP_H
 #define SUTLER_HEAP_HEAP_H
 
+#include "heap/remote.h"
 #include "heap/superblock.h"
 #include "os/lock.h"
 #include "rcs/rcs.h"
@@ -105,6 +106,9 @@ void heap_undo_offline(struct heap *h, struct superblock *s);
 /* ---- the pending stack ---- */
 /* Has `h` relist `s` later.  No lock needed; async-signal-safe. */
 void heap_push_pending(struct heap *h, struct superblock *s);
+/* Adds a block to its superblock's remote list; the owner, if there is one, relists the superblock if that was armed.  No lock
+ * needed; async-signal-safe. */
+enum remote_pushed heap_push_remote(struct superblock *s, void *block);
 /* Relists what is pending, no more at a time than lets the lock go soon. */
 #define FLUSH_MAX 64
 void heap_flush_pending(struct heap *h);

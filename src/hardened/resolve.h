@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What becomes of kept blocks (kept.h) when a sweep is done: those that nothing points to go back to the plain library, after
+ * a look at whether anybody has written to them.
+ *
+ * All in a pass, but the cost of a block.
+ */
+#ifndef SUTLER_HARDENED_RESOLVE_H
+#define SUTLER_HARDENED_RESOLVE_H
+
+#include <stdatomic.h>
+
+#include "base/compiler.h"
+
+/* Blocks given back so far: because nothing points to them, and without looking.  Written in a pass, read by anybody. */
+extern struct resolved {
+    _Atomic uint64_t blocks, unseen_blocks;
+} resolved;
+
+/* What its being kept costs, in bytes: of a large block, whose pages are gone, its addresses. */
+size_t resolve_cost_of_large(size_t bytes);
+
+/* Before memory is read: has the shadow look for a kept block, if it is a mapping of its own. */
+void resolve_expect(void *p);
+
+/* For kept_resolve: give a block back, if the marks of the last sweep say that nothing points to it, or in any case.  What it
+ * cost, if it is gone; else 0. */
+size_t resolve_seen(void *p);
+size_t resolve_unseen(void *p);
+
+#endif
