@@ -7,12 +7,16 @@
 #include "hardened/own.h"
 #include "heap/layout.h"
 #include "marks/marks.h"
+#include "os/lock.h"
 #include "os/os.h"
 #include "rcs/rcs.h"
 
 #define PLACES      509u /* and three words, 512 */
 #define BATCH_BYTES ((size_t)256 << 10)
-#define FIRST_BATCHES ((size_t)8) /* mapped at once, at first */
+#define CHUNK_LEAST ((size_t)64) /* batches mapped at once */
+#define CHUNK_SMALL ((size_t)8)  /* and if there is no memory for so many */
+#define TURN_NS     100000ull    /* how long to wait for another to map them, so many times */
+#define TURNS_MOST  10u
 #define AHEAD 6u /* places whose blocks' lines are asked for in advance */
 #define GONE        ((void *)1) /* what a place holds whose block was resolved */
 
@@ -38,6 +42,14 @@ static _Atomic uintptr_t closed; /* a stack that is only taken as a whole */
 #define TAG_BITS 27
 static _Atomic uint64_t spare;
 
+/* The first page of what is mapped at once; the batches that were never opened are the last of these pages. */
+struct chunk {
+    _Atomic size_t used; /* pages, and more as often as there were none left */
+    size_t pages, total; /* total: with those of all chunks before */
+};
+static struct chunk *_Atomic newest;
+static struct lock mapping = LOCK_FREE(rank_mapping);
+
 static _Atomic size_t bytes_total, bytes_fresh, blocks_total;
 
 /* In a pass: those to be looked at, and those that were. */
@@ -60,17 +72,46 @@ static void give_spare(struct batch *b)
     } while (!atomic_compare_exchange_weak(&spare, &old, new));
 }
 
-static struct batch *map_spare(void)
+/* In place of `full`, and longer than it, so that there are few. */
+static bool map_chunk(struct chunk *full)
 {
-    static _Atomic unsigned maps;
-    const size_t count = FIRST_BATCHES << min_size(atomic_fetch_add(&maps, 1) / 4, 20); /* so they stay few */
-    struct batch *made = own_map(count * sizeof *made);
-    for (size_t i = 0; made != NULL && i < count; i++) {
-        atomic_store(&made[i].taken, PLACES);
-        if (i > 0)
-            give_spare(&made[i]);
+    const size_t total = full != NULL ? full->total : 0;
+    size_t pages = max_size(CHUNK_LEAST, total / 8);
+    struct chunk *made = os_map(pages * sizeof(struct batch));
+    if (made == NULL && (made = os_map((pages = CHUNK_SMALL) * sizeof(struct batch))) == NULL)
+        return false;
+    made->pages = pages;
+    made->total = total + pages;
+    atomic_store(&made->used, 1);
+    if (atomic_compare_exchange_strong(&newest, &full, made))
+        own_note(made, pages * sizeof(struct batch));
+    else
+        os_unmap(made, pages * sizeof(struct batch));
+    return true;
+}
+
+/* One thread maps, however many have come here.  None waits for long, as the one may be the caller itself, below a signal. */
+static bool replace_chunk(struct chunk *full)
+{
+    bool is_one = false;
+    for (unsigned i = 0; i < TURNS_MOST && atomic_load(&newest) == full && !(is_one = lock_try(&mapping)); i++)
+        os_sleep(TURN_NS);
+    const bool done = atomic_load(&newest) != full || map_chunk(full);
+    if (is_one)
+        lock_release(&mapping);
+    return done;
+}
+
+static struct batch *take_new(void)
+{
+    for (;;) {
+        struct chunk *c = atomic_load(&newest);
+        const size_t page = c != NULL ? atomic_fetch_add(&c->used, 1) : 0;
+        if (c != NULL && page < c->pages)
+            return (struct batch *)c + page;
+        if (!replace_chunk(c))
+            return NULL;
     }
-    return made;
 }
 
 static struct batch *take_spare(void)
@@ -80,7 +121,7 @@ static struct batch *take_spare(void)
     do {
         b = batch_in(old);
         if (b == NULL)
-            return map_spare();
+            return take_new();
         new = (uint64_t)(atomic_load(&b->next) >> 12) << TAG_BITS | ((old + 1) & ((1u << TAG_BITS) - 1));
     } while (!atomic_compare_exchange_weak(&spare, &old, new));
     return b;
@@ -270,4 +311,9 @@ bool kept_resolve(size_t (*resolve)(void *p), uint64_t end_ns)
             return due == NULL;
     }
     return true;
+}
+
+void kept_recover(void)
+{
+    lock_reset(&mapping);
 }

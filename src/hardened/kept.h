@@ -39,4 +39,7 @@ void kept_each(void (*visit)(void *p));
  * to be kept.  True if that was all of them. */
 bool kept_resolve(size_t (*resolve)(void *p), uint64_t end_ns);
 
+/* In the child of a fork, which has one thread. */
+void kept_recover(void);
+
 #endif

@@ -374,6 +374,7 @@ void sweep_keep_large(void *p, size_t bytes)
  * could not be stopped are not there, nor is the manager at work. */
 void sweep_recover(void)
 {
+    kept_recover();
     failures = 0;
     atomic_store(&at_work, 0);
     atomic_store(&not_before_ns, 0);

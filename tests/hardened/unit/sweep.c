@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -442,6 +443,54 @@ static void bounded(void)
     expect(stats().unswept_blocks == 0, "and nothing was given back without one");
 }
 
+enum { CROWD = 1000, CROWD_BLOCKS = 5000 };
+static pthread_barrier_t all_there;
+
+static void *free_many(void *unused)
+{
+    uintptr_t *p = malloc(CROWD_BLOCKS * sizeof *p);
+    for (int i = 0; i < CROWD_BLOCKS; i++)
+        p[i] = ~(uintptr_t)malloc(16 + 16 * (size_t)(i % 4));
+    pthread_barrier_wait(&all_there);
+    for (int i = 0; i < CROWD_BLOCKS; i++)
+        free((void *)~p[i]);
+    free(p);
+    return unused;
+}
+
+static size_t most_address_space(void)
+{
+    char line[256];
+    size_t kib = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, "VmPeak: %zu", &kib) == 1)
+            break;
+    fclose(file);
+    return kib << 10;
+}
+
+/* All of them want room to write down what they keep, at the same time. */
+static void crowd(void)
+{
+    pthread_t thread[CROWD];
+    pthread_attr_t small;
+    const size_t live = CROWD * (size_t)CROWD_BLOCKS * (40 + sizeof(uintptr_t)), stacks = CROWD * (size_t)65536;
+    const struct rlimit bound = {16 * live, 16 * live}; /* so that a failure does not take the machine with it */
+    cpu_set_t all;
+    memset(&all, 0xff, sizeof all);
+    sched_setaffinity(0, sizeof all, &all);
+    setrlimit(RLIMIT_AS, &bound);
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 65536);
+    pthread_barrier_init(&all_there, NULL, CROWD);
+    for (int i = 0; i < CROWD; i++)
+        expect(pthread_create(&thread[i], &small, free_many, NULL) == 0, "a thread");
+    for (int i = 0; i < CROWD; i++)
+        pthread_join(thread[i], NULL);
+    expect(most_address_space() < 4 * live + stacks, "what many threads keep at once takes no more room than it has to");
+}
+
 /* A filter that allows everything: but nobody can know that. */
 static void install_filter(void)
 {
@@ -541,7 +590,7 @@ int main(int argc, char **argv)
                {"shared", shared_mapping}, {"cycle", cycle},   {"large", large},       {"threads", threads},
                {"registers", registers}, {"fork", in_child},   {"written", written},   {"bounded", bounded},
                {"filtered", filtered}, {"filtered_before", filtered_before}, {"unstoppable", unstoppable},
-               {"fork_unstoppable", fork_unstoppable}};
+               {"fork_unstoppable", fork_unstoppable}, {"crowd", crowd}};
     cpu_set_t one; /* a block freed on one cpu may be handed out on that alone */
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
