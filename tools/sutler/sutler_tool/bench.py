@@ -25,11 +25,11 @@ from typing import Any, Callable, Optional, Sequence
 from rich.console import Console
 
 from . import libraries, packages, paths, peers, suites
-from .demo import progress_bar
 from .libraries import GLIBC, SAME, Library
 from .machine import describe
 from .measure import CSV_COLUMNS, Limits, Run, csv_row, default_memory_limit
 from .paths import ToolError
+from .progress import progress_bar
 from .rounds import Interleaver
 from .stats import LEAST_ROUNDS
 from .suites import Entry, Suite, estimated_seconds

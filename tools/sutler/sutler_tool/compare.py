@@ -20,12 +20,12 @@ from rich.console import Console
 from rich.table import Table
 
 from . import libraries, paths, peers, tables
-from .demo import progress_bar
 from .libraries import GLIBC, SAME, Library
 from .machine import describe
 from .measure import CSV_COLUMNS, Limits, Run, check_outputs, csv_row, default_memory_limit
 from .paths import ToolError
 from .preload import refusal
+from .progress import progress_bar
 from .results import counted
 from .rounds import Job, run_rounds
 from .verdict import sentence

@@ -6,31 +6,18 @@ from __future__ import annotations
 from typing import Callable, Optional
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from . import libraries, packages, paths, tables
 from .libraries import GLIBC
 from .measure import Limits, Run, check_outputs, default_memory_limit
+from .progress import progress_bar
 from .rounds import paired, run_rounds
 from .stats import Interval, geometric_mean_interval
 from .verdict import Figures, sentence
 from .workloads import demo_jobs
 
 BASE, OURS = "glibc", "sutler"
-
-
-def progress_bar(console: Console, remaining: bool = False) -> Progress:
-    """The progress line all verbs share; `remaining` adds the time that is left."""
-    return Progress(
-        TextColumn("{task.description}", table_column=None),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        *([TextColumn("left"), TimeRemainingColumn()] if remaining else []),
-        console=console,
-        transient=True,
-    )
 
 
 def demo(console: Console, rounds: int, library: Optional[str]) -> int:

@@ -20,11 +20,11 @@ from typing import Optional, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from .demo import progress_bar
 from .libraries import GLIBC, Library
 from .measure import Limits, Run, default_memory_limit, parse_pairs, run_once
 from .paths import ToolError, build_preset, cache_dir, require_tree
 from .preload import refusal
+from .progress import progress_bar
 
 ORDERS = range(1, 7)
 METHODS = ("last", "stride", *(f"order{order}" for order in ORDERS), "best")
