@@ -11,6 +11,10 @@
 /* void *hot_pop(class): one try; NULL if the list is empty or damaged or the section was interrupted. */
 FUNCTION hot_pop
 	POP	pop, .Lpop_nothing, .Lpop_nothing
+#ifdef SUTLER_HARDENED
+	shrq	$FREELIST_COUNT_BITS, %rcx		/* what comes next was freed long ago, and is read as a whole */
+	prefetchw (%rcx)
+#endif
 	ret
 .Lpop_nothing:
 	xorl	%eax, %eax

@@ -17,7 +17,7 @@
 #define CHUNK_SMALL ((size_t)8)  /* and if there is no memory for so many */
 #define TURN_NS     100000ull    /* how long to wait for another to map them, so many times */
 #define TURNS_MOST  10u
-#define AHEAD 6u /* places whose blocks' lines are asked for in advance */
+#define AHEAD 16u /* places whose blocks' lines are asked for in advance */
 #define GONE        ((void *)1) /* what a place holds whose block was resolved */
 
 /* {sixteens of bytes << COUNT_BITS | places taken}; PLACES or more: it is closed. */

@@ -22,7 +22,7 @@ struct reader {
     size_t most;
     long pages;
     uint64_t *piece;
-    struct os_span passed_over[2]; /* of the caller's stack; the table of mappings, as it is now */
+    struct os_span passed_over[4]; /* of the caller's stack; the table of mappings, descriptors and states, as they are now */
     bool (*goes_on)(void);
     struct roots_read read;
 };
@@ -162,6 +162,10 @@ NOINLINE struct roots_read roots_mark(enum os_pages which, const void *below, si
         lock_release(&mapping_lock);
     r.passed_over[0] = (struct os_span){align_down(here - OWN_STACK_BYTES, 16), (uintptr_t)below};
     r.passed_over[1] = (struct os_span){table, table + table_bytes};
+    const uintptr_t states = (uintptr_t)state_of((void *)hot.region_base);
+    r.passed_over[2] = (struct os_span){states, states + (hot.flat_bytes >> STATE_SHIFT)};
+    const uintptr_t descriptors = (uintptr_t)hot.descriptors;
+    r.passed_over[3] = (struct os_span){descriptors, descriptors + (hot.flat_bytes >> SLICE_SHIFT << DESCRIPTOR_SHIFT)};
     r.pages = os_pages_open();
     if (r.pages < 0)
         return (struct roots_read){0};
