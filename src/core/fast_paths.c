@@ -63,7 +63,6 @@ void fast_paths_forget(void)
 {
     lock_reset(&vforks_lock);
     rcs_resume_all();
-    if (vforks != 0)
-        open_again();
     vforks = 0;
+    open_again(); /* perhaps the last of them had ended, and that was not done yet */
 }

@@ -15,6 +15,8 @@ FUNCTION vfork, exported=1
 	call	vfork_begins
 	addq	$8, %rsp
 	.cfi_adjust_cfa_offset -8
+	testb	%al, %al
+	jz	vfork_by_fork
 	popq	%rdi				/* survives the system call */
 	.cfi_adjust_cfa_offset -8
 	.cfi_register rip, rdi
@@ -50,6 +52,7 @@ vfork:
 	.cfi_adjust_cfa_offset -16
 	.cfi_restore x29
 	.cfi_restore x30
+	tbz	w0, #0, vfork_by_fork
 	mov	x0, #CLONE_VFORK_VM_SIGCHLD
 	mov	x1, #0
 	mov	x2, #0

@@ -10,9 +10,13 @@
 #ifndef SUTLER_CORE_VFORK_H
 #define SUTLER_CORE_VFORK_H
 
+#include "base/compiler.h"
+
 /* Called by the assembly in the parent: before the system call; and after it, with its result.  The second returns what
- * vfork returns, and sets errno. */
-void vfork_begins(void);
+ * vfork returns, and sets errno.  The first returns false in a signal handler that has interrupted a slow path, whose locks its
+ * thread may hold: there vfork is a fork, the third. */
+bool vfork_begins(void);
 int vfork_returns(long result);
+int vfork_by_fork(void);
 
 #endif

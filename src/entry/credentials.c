@@ -42,9 +42,9 @@ static __attribute__((constructor)) void see(void)
  * leaves the parent's manager alone. */
 static bool begin(void)
 {
-    child_notice();
     if (background_thread_is_caller()) /* in a signal handler, of a library that asks all threads (libpsx) */
         return false;
+    child_notice_outside();
     if (rcs_is_suspended() || manager_is_anothers())
         return false;
     manager_call_begins();

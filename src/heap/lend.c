@@ -26,10 +26,12 @@ unit_set superblock_lend(struct superblock *s)
     return lent;
 }
 
-/* From the end: as long as the first slice is not free, the others are known by it. */
+/* From the end: as long as the first slice is not free, the others are known by it.  Without the list, in which there are blocks
+ * of all of them: a child of fork that is made half-way takes what is left for a superblock. */
 static void give_what_is_left(struct superblock *s)
 {
     const uint32_t first = superblock_first_slice(s);
+    __atomic_store_n(&s->freelist, 0, __ATOMIC_RELEASE);
     for (unsigned end = superblock_slices(s), run; end > 0; end -= run > 0 ? run : 1) {
         for (run = 0; run < end && superblock_has_slice(s, end - 1 - run);)
             run++;

@@ -254,7 +254,8 @@ bool region_open(size_t slices, bool is_dense, uint32_t *first, size_t *count)
     opened += want;
     atomic_store_explicit(&top_bytes, top << SLICE_SHIFT, memory_order_release);
     __atomic_store_n(&hot.flat_bytes, flat_bytes(), __ATOMIC_RELEASE);
-    if (hot.region_bytes != 0)
-        __atomic_store_n(&hot.region_bytes, hot.flat_bytes, __ATOMIC_RELEASE);
+    size_t served = __atomic_load_n(&hot.region_bytes, __ATOMIC_RELAXED);
+    if (served != 0) /* and is not closed meanwhile, by a vfork */
+        __atomic_compare_exchange_n(&hot.region_bytes, &served, hot.flat_bytes, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     return true;
 }

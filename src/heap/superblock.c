@@ -277,6 +277,7 @@ void superblock_recount(struct superblock *s)
 {
     s->carved = (uint16_t)blocks_without(s, units_gone(s));
     set_uncarved(s, s->uncarved);
+    superblock_forget_lent(s);
 }
 
 /* ---- slices lent ---- */

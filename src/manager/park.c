@@ -103,7 +103,7 @@ bool manager_fork_prepare(bool may_wait)
 {
     if (may_wait)
         leave_for_fork();
-    return pass_pause(may_wait ? FORK_WAIT_NS : 0);
+    return pass_pause(FORK_WAIT_NS);
 }
 
 /* In a child only the calling thread is left: calls of other threads will not end. */
