@@ -34,7 +34,7 @@ static bool mapping_live(const void *p, struct live *live, bool *is_quarantined)
     if ((uintptr_t)p % os_page_bytes != 0 || !mapping_look(p, &m))
         return false;
     size_t bytes = m.bytes - marks.guard_bytes;
-    *live = (struct live){.bytes = bytes, .size = bytes - m.slack, .kind = block_mapping};
+    *live = (struct live){.bytes = bytes, .size = bytes - m.slack, .family = m.family, .kind = block_mapping};
     *is_quarantined = m.is_quarantined;
     return true;
 }
@@ -106,7 +106,7 @@ static void dress_large(void *p, struct live live)
         canary_set(p, live.size, slack);
     guard(p, live.bytes, true);
     if (live.kind == block_mapping)
-        mapping_note(p, slack, false);
+        mapping_note(p, slack, live.family, false);
     else
         state_set_live(p, live.bytes, slack, live.family);
 }
@@ -211,7 +211,7 @@ void large_give_back(void *p)
     else if (mitigated(mitigation_check) && !is_clear(p, live.bytes))
         report_written("free", p);
     if (is_mapping)
-        mapping_note(p, 0, false);
+        mapping_note(p, 0, family_malloc, false);
     if (is_mapping)
         mapping_give(p);
     else
@@ -244,7 +244,7 @@ NOINLINE bool large_release_all(void)
 static bool enter_quarantine(void *p, struct live live)
 {
     if (live.kind == block_mapping)
-        return mapping_note(p, live.bytes - live.size, true);
+        return mapping_note(p, live.bytes - live.size, live.family, true);
     return state_free(p);
 }
 
