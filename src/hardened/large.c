@@ -12,6 +12,7 @@
 
 #include "hardened/hardened.h"
 #include "hardened/report.h"
+#include "hardened/resolve.h"
 #include "hardened/sweep.h"
 #include "hardened/trace.h"
 #include "heap/large.h"
@@ -84,12 +85,14 @@ enum found harden_find(const void *p, struct live *live)
 
 /* ---- taking ---- */
 
-/* With the sweep, what leaves quarantine is not free yet. */
+/* With the sweep, what leaves quarantine is not free yet; and what is kept by then may have been given back on the way. */
 bool quarantine_release_everything(void)
 {
+    const uint64_t before = resolve_count();
     bool any = quarantine_release_all();
     any |= large_release_all();
-    return marks.sweep == sweep_off ? any : sweep_now();
+    sweep_now();
+    return marks.sweep == sweep_off ? any : resolve_count() != before;
 }
 
 static void guard(void *p, size_t bytes, bool guarded)
