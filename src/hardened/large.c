@@ -46,6 +46,7 @@ static struct live live_in_region(const void *p)
     const struct superblock *s = superblock_of(p);
     switch (slice_kind(slice_at(slice_of(p)))) {
     case slice_superblock:
+    case slice_quarantine: /* it was found damaged: live blocks stay so */
     case slice_tail:
         return (struct live){.bytes = s->block_bytes, .kind = block_superblock};
     case slice_large:
