@@ -71,6 +71,7 @@ enum found harden_find(const void *p, struct live *live)
         if (state_is_live(state) && live->bytes != 0) {
             live->size = live->bytes - state_slack(p, state, live->bytes);
             live->family = state_family(state);
+            live->state = state;
             return found_live;
         }
         if (live->bytes != 0)
@@ -138,7 +139,7 @@ void *large_harden(size_t size, size_t alignment, bool *zero, enum family family
 
 void *large_reharden(void *p, struct live live, size_t size)
 {
-    if (size <= CLASS_BYTES_MAX || size > PTRDIFF_MAX || (live.kind != block_large && live.kind != block_mapping))
+    if (size > PTRDIFF_MAX || (live.kind != block_large && live.kind != block_mapping))
         return NULL;
     if (size < live.size)
         clear_bytes((char *)p + size, live.size - size);
@@ -147,7 +148,7 @@ void *large_reharden(void *p, struct live live, size_t size)
         memset((char *)p + live.size, 0, canary_length(live.bytes - live.size));
     void *moved = NULL;
     if (slow_enter()) {
-        moved = large_resize(p, padded(size));
+        moved = large_resize(p, padded(max_size(size, CLASS_BYTES_MAX + 1)));
         slow_leave();
     }
     if (moved == NULL) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Before memory is refused: `refused CASE`.  What the library keeps has to be had from it first.  Run without a manager.
+ * Before memory is refused: `refused CASE`.  What the library keeps has to be had from it first, and a block that cannot be
+ * moved is made shorter where it is.  Run without a manager.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
@@ -133,12 +135,48 @@ static void filtered(void)
     one_after_the_other();
 }
 
+static bool is_filled(const unsigned char *p, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (p[i] != (unsigned char)(i * 7 + 1))
+            return false;
+    return true;
+}
+
+/* Of a large block that becomes small, while there is no small one to copy it to. */
+static void shrinks(size_t from, size_t to)
+{
+    unsigned char *p = malloc(from);
+    expect(p != NULL, "a large block");
+    for (size_t i = 0; i < from; i++)
+        p[i] = (unsigned char)(i * 7 + 1);
+    void *all[] = {exhaust(MIB), exhaust(65536), exhaust(4000), exhaust(200), exhaust(50)};
+    expect(malloc(to) == NULL, "there is no memory left");
+    errno = 0;
+    unsigned char *q = realloc(p, to);
+    expect(q != NULL && errno == 0, "a block that becomes smaller is not refused");
+    expect(malloc_usable_size(q) == to && is_filled(q, to), "it has its new size and its content");
+    q = realloc(q, to - 1);
+    expect(q != NULL && malloc_usable_size(q) == to - 1 && is_filled(q, to - 1), "and can be made smaller again");
+    free(q);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        give(all[i]);
+}
+
+static void shrunk(void)
+{
+    limit_address_space(128 * MIB);
+    shrinks(200000, 100);
+    shrinks(3 * MIB, 100000);
+    shrinks(20 * MIB, 100);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } all[] = {{"swept", swept}, {"little", little}, {"filtered", filtered}};
+    } all[] = {{"swept", swept}, {"little", little}, {"filtered", filtered}, {"shrunk", shrunk}};
     for (size_t i = 0; argc == 2 && i < sizeof all / sizeof all[0]; i++)
         if (strcmp(argv[1], all[i].name) == 0) {
             all[i].run();
