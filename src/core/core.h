@@ -39,6 +39,8 @@ void free_deliver(uint64_t chain);
 
 /* A block for operator new; throws std::bad_alloc if there is no memory and no new_handler helps. */
 void *new_block(size_t size, size_t alignment);
+/* Without memory: calls the new_handler, and it may be tried again; or throws. */
+void new_failed(void);
 
 /* ---- initialisation, slow paths and fast paths (init.c, slow.c, fast_paths.c) ---- */
 

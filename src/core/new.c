@@ -14,16 +14,6 @@ typedef void (*new_handler)(void);
 extern new_handler _ZSt15get_new_handlerv(void) __attribute__((weak));
 extern _Noreturn void _ZSt17__throw_bad_allocv(void) __attribute__((weak));
 
-/* Calls the new_handler; false if there is none. */
-static bool made_room(void)
-{
-    new_handler handler = _ZSt15get_new_handlerv != NULL ? _ZSt15get_new_handlerv() : NULL;
-    if (handler == NULL)
-        return false;
-    handler();
-    return true;
-}
-
 static _Noreturn COLD void throw_bad_alloc(void)
 {
     if (_ZSt17__throw_bad_allocv != NULL)
@@ -31,13 +21,20 @@ static _Noreturn COLD void throw_bad_alloc(void)
     abort();
 }
 
+COLD void new_failed(void)
+{
+    new_handler handler = _ZSt15get_new_handlerv != NULL ? _ZSt15get_new_handlerv() : NULL;
+    if (handler == NULL)
+        throw_bad_alloc();
+    handler();
+}
+
 void *new_block(size_t size, size_t alignment)
 {
     bool zero;
     void *block;
     while (unlikely((block = allocate(size, alignment, &zero)) == NULL))
-        if (!made_room())
-            throw_bad_alloc();
+        new_failed();
     return block;
 }
 

@@ -9,21 +9,29 @@
 #include <dlfcn.h>
 
 #include "core/core.h"
+#ifdef SUTLER_HARDENED
+#include "hardened/hardened.h"
+#define TAKE(size, alignment, zero, family) harden_allocate(size, alignment, zero, family)
+#else
+#define TAKE(size, alignment, zero, family) allocate(size, alignment, zero)
+#endif
 
 /* std::nothrow_t arrives as a reference, std::align_val_t as a size. */
-#define NOTHROW(name, alignment, parameters, arguments)                                                                \
+#define NOTHROW(name, family, alignment, parameters, arguments)                                                        \
     EXPORT void *name parameters;                                                                                      \
     EXPORT void *name parameters                                                                                       \
     {                                                                                                                  \
         bool zero;                                                                                                     \
-        void *block = allocate(size, alignment, &zero);                                                                \
+        void *block = TAKE(size, alignment, &zero, family);                                                            \
         if (likely(block != NULL))                                                                                     \
             return block;                                                                                              \
         void *(*next) parameters = (void *(*)parameters)dlsym(RTLD_NEXT, #name);                                       \
         return next != NULL ? next arguments : NULL;                                                                   \
     }
 
-NOTHROW(_ZnwmRKSt9nothrow_t, BLOCK_ALIGNMENT, (size_t size, const void *tag), (size, tag))
-NOTHROW(_ZnamRKSt9nothrow_t, BLOCK_ALIGNMENT, (size_t size, const void *tag), (size, tag))
-NOTHROW(_ZnwmSt11align_val_tRKSt9nothrow_t, align, (size_t size, size_t align, const void *tag), (size, align, tag))
-NOTHROW(_ZnamSt11align_val_tRKSt9nothrow_t, align, (size_t size, size_t align, const void *tag), (size, align, tag))
+NOTHROW(_ZnwmRKSt9nothrow_t, family_new, BLOCK_ALIGNMENT, (size_t size, const void *tag), (size, tag))
+NOTHROW(_ZnamRKSt9nothrow_t, family_array, BLOCK_ALIGNMENT, (size_t size, const void *tag), (size, tag))
+NOTHROW(_ZnwmSt11align_val_tRKSt9nothrow_t, family_new, align, (size_t size, size_t align, const void *tag),
+        (size, align, tag))
+NOTHROW(_ZnamSt11align_val_tRKSt9nothrow_t, family_array, align, (size_t size, size_t align, const void *tag),
+        (size, align, tag))

@@ -6,6 +6,9 @@
  * Nothing is locked.  While a state says that its block is live the canary is whole: malloc sets the state last, free and
  * realloc change it first.  So a broken canary counts if the state was the same before and after it was read; and because
  * the block may have been freed and handed out again in between, if that is so several times.
+ *
+ * Nor does a superblock stay what it was: it may be released, and it may lend slices (lend.h), where blocks of others lie then.
+ * Their states are not looked at as if they were of its blocks.
  */
 #include "hardened/hardened.h"
 #include "hardened/report.h"
@@ -16,6 +19,14 @@
 #define LOOK_SPACE_NS  20000u
 
 static uint32_t next_slice;
+
+/* Whether a block of so many bytes at `p` is the superblock's still.  Next to a look at the block, which is in no cache, this
+ * costs nothing. */
+static bool is_own(const struct superblock *s, const char *p, size_t bytes)
+{
+    return slice_kind(&s->slice) == slice_superblock && s->block_bytes == bytes && superblock_of(p) == s &&
+           superblock_of(p + bytes - 1) == s;
+}
 
 /* The live block at `p`, whose state this was, of `bytes` is written behind. */
 static bool is_broken(const void *p, uint8_t state, size_t bytes)
@@ -36,10 +47,9 @@ static COLD void look_again(const void *p, const struct superblock *s, size_t by
     const uint8_t state = state_get(p);
     for (int i = 0; i < LOOKS_MAX; i++) {
         pause();
-        bool is_as_before = state_is_live(state) && state_get(p) == state && s->slice.kind == slice_superblock &&
-                            s->block_bytes == bytes && is_broken(p, state, bytes);
+        bool is_as_before = state_is_live(state) && state_get(p) == state && is_own(s, p, bytes) && is_broken(p, state, bytes);
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
-        if (!is_as_before || state_get(p) != state)
+        if (!is_as_before || state_get(p) != state || !is_own(s, p, bytes))
             return;
     }
     report_overflow("audit", p);
@@ -51,7 +61,7 @@ static void audit_superblock(const struct superblock *s)
     const char *p = (const char *)s->base;
     for (size_t i = 0; i < blocks; i++, p += bytes) {
         uint8_t state = state_get(p);
-        if (state_is_live(state) && unlikely(is_broken(p, state, bytes)))
+        if (state_is_live(state) && is_own(s, p, bytes) && unlikely(is_broken(p, state, bytes)))
             look_again(p, s, bytes);
     }
 }

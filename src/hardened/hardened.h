@@ -40,7 +40,7 @@ struct live {
     size_t size;  /* that were asked for */
     enum family family;
     enum block_kind kind;
-    uint8_t state; /* as find_quickly read it */
+    uint8_t state; /* as it was read, of a block of the region */
 };
 
 /* So much of a block is read again when it is handed out.  All of it is read when it leaves quarantine: then its lines are
@@ -83,7 +83,7 @@ enum found harden_find(const void *p, struct live *live);
 
 void *large_harden(size_t size, size_t alignment, bool *zero, enum family family);
 void large_unharden(void *p, struct claim claim);
-/* In place, or moved by the system; NULL: neither. */
+/* In place, or moved by the system; NULL: neither.  What becomes small keeps room of a large one. */
 void *large_reharden(void *p, struct live live, size_t size);
 /* Gives the plain library what is in quarantine, or the sweep; true if there was any. */
 bool large_release_all(void);

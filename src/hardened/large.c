@@ -12,6 +12,7 @@
 
 #include "hardened/hardened.h"
 #include "hardened/report.h"
+#include "hardened/resolve.h"
 #include "hardened/sweep.h"
 #include "hardened/trace.h"
 #include "heap/large.h"
@@ -34,7 +35,7 @@ static bool mapping_live(const void *p, struct live *live, bool *is_quarantined)
     if ((uintptr_t)p % os_page_bytes != 0 || !mapping_look(p, &m))
         return false;
     size_t bytes = m.bytes - marks.guard_bytes;
-    *live = (struct live){.bytes = bytes, .size = bytes - m.slack, .kind = block_mapping};
+    *live = (struct live){.bytes = bytes, .size = bytes - m.slack, .family = m.family, .kind = block_mapping};
     *is_quarantined = m.is_quarantined;
     return true;
 }
@@ -45,6 +46,7 @@ static struct live live_in_region(const void *p)
     const struct superblock *s = superblock_of(p);
     switch (slice_kind(slice_at(slice_of(p)))) {
     case slice_superblock:
+    case slice_quarantine: /* it was found damaged: live blocks stay so */
     case slice_tail:
         return (struct live){.bytes = s->block_bytes, .kind = block_superblock};
     case slice_large:
@@ -69,6 +71,7 @@ enum found harden_find(const void *p, struct live *live)
         if (state_is_live(state) && live->bytes != 0) {
             live->size = live->bytes - state_slack(p, state, live->bytes);
             live->family = state_family(state);
+            live->state = state;
             return found_live;
         }
         if (live->bytes != 0)
@@ -84,12 +87,14 @@ enum found harden_find(const void *p, struct live *live)
 
 /* ---- taking ---- */
 
-/* With the sweep, what leaves quarantine is not free yet. */
+/* With the sweep, what leaves quarantine is not free yet; and what is kept by then may have been given back on the way. */
 bool quarantine_release_everything(void)
 {
+    const uint64_t before = resolve_count();
     bool any = quarantine_release_all();
     any |= large_release_all();
-    return marks.sweep == sweep_off ? any : sweep_now();
+    sweep_now();
+    return marks.sweep == sweep_off ? any : resolve_count() != before;
 }
 
 static void guard(void *p, size_t bytes, bool guarded)
@@ -106,7 +111,7 @@ static void dress_large(void *p, struct live live)
         canary_set(p, live.size, slack);
     guard(p, live.bytes, true);
     if (live.kind == block_mapping)
-        mapping_note(p, slack, false);
+        mapping_note(p, slack, live.family, false);
     else
         state_set_live(p, live.bytes, slack, live.family);
 }
@@ -134,7 +139,7 @@ void *large_harden(size_t size, size_t alignment, bool *zero, enum family family
 
 void *large_reharden(void *p, struct live live, size_t size)
 {
-    if (size <= CLASS_BYTES_MAX || size > PTRDIFF_MAX || (live.kind != block_large && live.kind != block_mapping))
+    if (size > PTRDIFF_MAX || (live.kind != block_large && live.kind != block_mapping))
         return NULL;
     if (size < live.size)
         clear_bytes((char *)p + size, live.size - size);
@@ -143,7 +148,7 @@ void *large_reharden(void *p, struct live live, size_t size)
         memset((char *)p + live.size, 0, canary_length(live.bytes - live.size));
     void *moved = NULL;
     if (slow_enter()) {
-        moved = large_resize(p, padded(size));
+        moved = large_resize(p, padded(max_size(size, CLASS_BYTES_MAX + 1)));
         slow_leave();
     }
     if (moved == NULL) {
@@ -211,7 +216,7 @@ void large_give_back(void *p)
     else if (mitigated(mitigation_check) && !is_clear(p, live.bytes))
         report_written("free", p);
     if (is_mapping)
-        mapping_note(p, 0, false);
+        mapping_note(p, 0, family_malloc, false);
     if (is_mapping)
         mapping_give(p);
     else
@@ -244,7 +249,7 @@ NOINLINE bool large_release_all(void)
 static bool enter_quarantine(void *p, struct live live)
 {
     if (live.kind == block_mapping)
-        return mapping_note(p, live.bytes - live.size, true);
+        return mapping_note(p, live.bytes - live.size, live.family, true);
     return state_free(p);
 }
 

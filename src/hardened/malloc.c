@@ -117,20 +117,19 @@ EXPORT void *calloc(size_t count, size_t size)
     return p;
 }
 
-static COLD void set_family(const void *p, enum family family)
+static NOINLINE void *take_new_slowly(size_t size, size_t alignment, enum family family)
 {
-    if (!region_contains(p))
-        return;
-    unsigned state = state_get(p) & ~((unsigned)family_count << STATE_FAMILY_SHIFT);
-    state_set(p, state | (unsigned)family << STATE_FAMILY_SHIFT);
+    bool zero;
+    void *p;
+    while (unlikely((p = harden_allocate(size, alignment, &zero, family)) == NULL))
+        new_failed();
+    return p;
 }
 
 static inline void *take_new(size_t size, size_t alignment, enum family family)
 {
     void *p = alignment <= BLOCK_ALIGNMENT ? take_quickly(size, family) : NULL;
-    if (unlikely(p == NULL) && (p = new_block(size, alignment)) != NULL && mitigated(mitigation_family))
-        set_family(p, family);
-    return p;
+    return likely(p != NULL) ? p : take_new_slowly(size, alignment, family);
 }
 
 /* std::align_val_t arrives as a size.  The nothrow forms are in entry/nothrow.c. */

@@ -9,10 +9,18 @@
 #include "hardened/hardened.h"
 #include "hardened/report.h"
 
+static COLD void *report_gone(const void *p)
+{
+    report_not_live("realloc", p);
+    errno = EINVAL;
+    return NULL;
+}
+
 /* A block of a superblock that stays where it is. */
 static void *resize_here(void *p, struct live live, size_t size)
 {
-    state_set(p, STATE_RESIZED);
+    if (unlikely(!state_resize_from(p, live.state)))
+        return report_gone(p); /* another thread has freed it meanwhile */
     __atomic_thread_fence(__ATOMIC_RELEASE);
     canary_clear(p, live.size, live.bytes - live.size);
     if (size < live.size && mitigated(mitigation_zero))
@@ -62,7 +70,7 @@ EXPORT void *realloc(void *p, size_t size)
         return resize_here(p, live, size);
     /* A span whose end would be free at once is copied, so that all of it goes through quarantine. */
     const bool keeps_its_end = live.kind != block_large || size + SLICE_BYTES > live.size;
-    void *moved = keeps_its_end ? large_reharden(p, live, size) : NULL;
+    void *moved = keeps_its_end && size > CLASS_BYTES_MAX ? large_reharden(p, live, size) : NULL;
     return moved != NULL ? moved : move(p, live, size);
 }
 

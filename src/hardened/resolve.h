@@ -17,6 +17,12 @@ extern struct resolved {
     _Atomic uint64_t blocks, unseen_blocks;
 } resolved;
 
+/* Both. */
+static inline uint64_t resolve_count(void)
+{
+    return atomic_load(&resolved.blocks) + atomic_load(&resolved.unseen_blocks);
+}
+
 /* What its being kept costs, in bytes: of a large block, whose pages are gone, its addresses. */
 size_t resolve_cost_of_large(size_t bytes);
 

@@ -296,19 +296,27 @@ static void give_back_unseen(void)
     slow_leave();
 }
 
-bool sweep_now(void)
+void sweep_now(void)
 {
-    const size_t before = kept_blocks();
-    return marks.sweep != sweep_off && !rcs_is_suspended() && sweep_here(true) && kept_blocks() < before;
+    if (marks.sweep != sweep_off && !rcs_is_suspended())
+        sweep_here(true);
+}
+
+static bool may_ever(void)
+{
+    bool may = need_begins(need_plain);
+    if (may)
+        need_ends();
+    return may;
 }
 
 bool sweep_give_in(void)
 {
-    const size_t before = kept_blocks();
-    if (marks.sweep != sweep_auto || rcs_is_suspended() || failures == 0)
+    const uint64_t before = resolve_count();
+    if (marks.sweep == sweep_off || rcs_is_suspended() || failures == 0 || (marks.sweep != sweep_auto && may_ever()))
         return false;
     give_back_unseen();
-    return kept_blocks() < before;
+    return resolve_count() != before;
 }
 
 /* ---- when ---- */
@@ -324,14 +332,6 @@ static void ask_manager(void)
     atomic_store(&is_wanted, true);
     demand_raise();
     manager_hint();
-}
-
-static bool may_ever(void)
-{
-    bool may = need_begins(need_plain);
-    if (may)
-        need_ends();
-    return may;
 }
 
 /* So much was freed that it is time for a sweep, or past it. */

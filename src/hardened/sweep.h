@@ -31,11 +31,11 @@
 void sweep_keep(void *p, size_t bytes);
 void sweep_keep_large(void *p, size_t bytes);
 
-/* Before memory is refused, and when it is to be given back: sweeps at once, what was just freed included.  True if a block
- * was given back.  Holding no lock. */
-bool sweep_now(void);
+/* Before memory is refused, and when it is to be given back: sweeps at once, what was just freed included.  Holding no lock. */
+void sweep_now(void);
 
-/* With SUTLER_SWEEP=auto, before memory is refused where no sweep could be made: gives back without looking; the same. */
+/* Before memory is refused where no sweep could be made: gives back without looking, with SUTLER_SWEEP=auto, or where there
+ * can be no sweeps at all.  True if a block was given back.  Holding no lock. */
 bool sweep_give_in(void);
 
 /* In the child of a fork. */

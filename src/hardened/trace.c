@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "base/bits.h"
+#include "hardened/own.h"
 #include "marks/marks.h"
 #include "os/os.h"
 
@@ -14,10 +15,13 @@ static COLD struct freed *start(void)
 {
     size_t bytes = align_up(marks.trace * sizeof(struct freed), os_page_bytes);
     struct freed *made = os_map(bytes), *none = NULL;
-    if (made != NULL && !atomic_compare_exchange_strong(&ring, &none, made)) {
+    if (made == NULL)
+        return NULL;
+    if (!atomic_compare_exchange_strong(&ring, &none, made)) {
         os_unmap(made, bytes);
         return none;
     }
+    own_note(made, bytes); /* what was freed is not pointed to by that */
     return made;
 }
 

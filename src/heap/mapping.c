@@ -123,13 +123,13 @@ bool mapping_look(const void *p, struct mapping *found)
     return m != NULL;
 }
 
-bool mapping_note(const void *p, size_t slack, bool is_quarantined)
+bool mapping_note(const void *p, size_t slack, uint8_t family, bool is_quarantined)
 {
     lock_take(&mapping_lock);
     struct mapping *m = mapping_table_find((uintptr_t)p);
     bool changed = m != NULL && !(m->is_quarantined && is_quarantined);
     if (changed)
-        m->slack = slack, m->is_quarantined = is_quarantined;
+        m->slack = slack, m->family = family, m->is_quarantined = is_quarantined;
     lock_release(&mapping_lock);
     return changed;
 }

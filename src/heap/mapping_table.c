@@ -52,6 +52,7 @@ static void insert(struct table *t, struct mapping mapping)
     t->entry[i].is_fresh = mapping.is_fresh;
 #ifdef SUTLER_HARDENED
     t->entry[i].slack = mapping.slack;
+    t->entry[i].family = mapping.family;
     t->entry[i].is_quarantined = mapping.is_quarantined;
 #endif
     mapping_set(&t->entry[i], mapping.address, mapping.bytes);

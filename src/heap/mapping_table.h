@@ -18,6 +18,7 @@ struct mapping {
     bool is_fresh; /* none of its pages were there when it was taken */
 #ifdef SUTLER_HARDENED
     bool is_quarantined;
+    uint8_t family; /* enum family */
     size_t slack; /* bytes more than were asked for */
 #endif
 };

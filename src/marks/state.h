@@ -66,6 +66,12 @@ static inline bool state_free_from(const void *p, uint8_t state)
     return __atomic_compare_exchange_n(state_of(p), &state, STATE_FREED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
+/* The block, whose state was read before, is being resized; false if it is something else by now. */
+static inline bool state_resize_from(const void *p, uint8_t state)
+{
+    return __atomic_compare_exchange_n(state_of(p), &state, STATE_RESIZED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
 static inline bool state_is_live(uint8_t state)
 {
     return state - STATE_LIVE < (unsigned)family_count << STATE_FAMILY_SHIFT;
