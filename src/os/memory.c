@@ -119,6 +119,8 @@ static long scan(long pages, enum os_pages which, uintptr_t *at, uintptr_t end, 
     long count = sys_call(SYS_ioctl, pages, (long)PAGEMAP_SCAN, (long)&s, 0, 0, 0);
     for (long i = 0; i < count; i++)
         found[i] = (struct os_pages_range){{vector[i].start, vector[i].end}, vector[i].categories == CATEGORY_PRESENT};
+    if (count == 0 && is_tracked && s.walk_end < end)
+        return -EPERM; /* a page of more than OS_PAGES_MOST: the system leaves it alone, and would again */
     if (count >= 0)
         *at = s.walk_end;
     return count;
