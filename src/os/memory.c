@@ -33,8 +33,9 @@ static uintptr_t hex(const char **at)
 }
 
 /* "START-END rwxp OFFSET DEVICE INODE   NAME" */
-static bool visit_line(const char *line, os_visit_mapping *visit, void *context)
+static bool visit_line(const char *line, os_visit_mapping *visit, void *context, bool *own_seen)
 {
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     const char *at = line;
     struct os_span m = {.start = hex(&at)};
     at += *at == '-';
@@ -45,6 +46,7 @@ static bool visit_line(const char *line, os_visit_mapping *visit, void *context)
     while (*at != '\0' && *at != '[' && *at != '/')
         at++;
     const bool is_systems = at[0] == '[' && at[1] == 'v';
+    *own_seen |= is_private && here >= m.start && here < m.end;
     return !is_private || is_systems || visit(context, m, is_writable);
 }
 
@@ -52,8 +54,8 @@ bool os_mappings_each(os_visit_mapping *visit, void *context)
 {
     static char text[65536];
     size_t used = 0;
-    bool goes_on = true;
-    long fd = os_open("/proc/self/maps"), n = 0;
+    bool goes_on = true, own_seen = false;
+    long fd = os_open("/proc/thread-self/maps"), n = 0; /* the process's own is empty when its first thread has ended */
     if (sys_failed(fd))
         return false;
     while (goes_on && (n = sys_call(SYS_read, fd, (long)(text + used), (long)(sizeof text - used), 0, 0, 0)) > 0) {
@@ -62,14 +64,14 @@ bool os_mappings_each(os_visit_mapping *visit, void *context)
         for (size_t i = used - (size_t)n; i < used && goes_on; i++)
             if (text[i] == '\n') {
                 text[i] = '\0';
-                goes_on = visit_line(text + start, visit, context);
+                goes_on = visit_line(text + start, visit, context, &own_seen);
                 start = i + 1;
             }
         used -= start;
         __builtin_memmove(text, text + start, used);
     }
     sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-    return goes_on && n == 0 && used == 0;
+    return goes_on && n == 0 && used == 0 && own_seen;
 }
 
 /* ---- pages ---- */
@@ -94,7 +96,7 @@ _Static_assert(sizeof(struct scan) == 0x60, "part of the number of the call");
 
 long os_pages_open(void)
 {
-    return os_open("/proc/self/pagemap");
+    return os_open("/proc/thread-self/pagemap");
 }
 
 void os_pages_close(long pages)
@@ -117,6 +119,8 @@ static long scan(long pages, enum os_pages which, uintptr_t *at, uintptr_t end, 
     long count = sys_call(SYS_ioctl, pages, (long)PAGEMAP_SCAN, (long)&s, 0, 0, 0);
     for (long i = 0; i < count; i++)
         found[i] = (struct os_pages_range){{vector[i].start, vector[i].end}, vector[i].categories == CATEGORY_PRESENT};
+    if (count == 0 && is_tracked && s.walk_end < end)
+        return -EPERM; /* a page of more than OS_PAGES_MOST: the system leaves it alone, and would again */
     if (count >= 0)
         *at = s.walk_end;
     return count;
@@ -206,8 +210,8 @@ void os_track_end(void)
 long os_memory_read(void *to, uintptr_t from, size_t bytes)
 {
     const struct iovec local = {to, bytes}, remote = {(void *)from, bytes};
-    long process = sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-    long n = sys_call(SYS_process_vm_readv, process, (long)&local, 1, (long)&remote, 1, 0);
+    long own = sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0); /* the first thread may have ended, and have no memory any more */
+    long n = sys_call(SYS_process_vm_readv, own, (long)&local, 1, (long)&remote, 1, 0);
     if (n == -EFAULT)
         return 0;
     return sys_failed(n) ? -1 : n;

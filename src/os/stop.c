@@ -33,6 +33,7 @@ static _Atomic uint32_t answers; /* the caller sleeps on it */
 
 static struct action before; /* libc's, for signals that are not ours */
 static uint32_t process;
+static uint64_t mask_before; /* the caller's */
 
 /* ---- in the threads ---- */
 
@@ -223,6 +224,9 @@ bool os_threads_stop(uint32_t spared, uint64_t most_ns)
     const uint64_t until_ns = os_now_ns() + most_ns;
     const uint32_t own = (uint32_t)sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
     process = (uint32_t)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    const uint64_t all = ~0ull;
+    if (sys_failed(sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&mask_before, sizeof all, 0, 0)))
+        return false;
     asked = 0;
     stops = stops == UINT32_MAX ? 1 : stops + 1;
     atomic_store(&stop_in_force, stops);
@@ -236,4 +240,5 @@ void os_threads_resume(void)
 {
     atomic_store(&stop_in_force, 0);
     os_futex_wake_all(&stop_in_force);
+    sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask_before, 0, sizeof mask_before, 0, 0);
 }

@@ -6,6 +6,8 @@
  * the system has put it for the handler.  The signal is number 33, which libc sends to all threads when credentials change
  * and lets nobody block: libc's own handler is called for any that is not ours.
  *
+ * The caller takes no signal meanwhile: a handler might wait for a thread that is stopped.
+ *
  * While threads are stopped they may hold any lock of the program, of libc and of this library: the caller takes none.
  */
 #ifndef SUTLER_OS_STOP_H

@@ -254,6 +254,26 @@ static void await(atomic_int *flag)
         usleep(1000);
 }
 
+static pthread_t leader;
+
+static void *without_leader(void *unused)
+{
+    pthread_join(leader, NULL);
+    keep_in(&zeroed_global, 0);
+    void *volatile here = unused;
+    keep_in(&here, 0);
+    _exit(0);
+}
+
+/* The first thread has ended: of its own memory the system shows nothing. */
+static void leader_gone(void)
+{
+    pthread_t thread;
+    leader = pthread_self();
+    expect(pthread_create(&thread, NULL, without_leader, NULL) == 0, "a thread");
+    pthread_exit(NULL);
+}
+
 static void with_thread(void *(*work)(void *))
 {
     pthread_t thread;
@@ -590,7 +610,7 @@ int main(int argc, char **argv)
                {"shared", shared_mapping}, {"cycle", cycle},   {"large", large},       {"threads", threads},
                {"registers", registers}, {"fork", in_child},   {"written", written},   {"bounded", bounded},
                {"filtered", filtered}, {"filtered_before", filtered_before}, {"unstoppable", unstoppable},
-               {"fork_unstoppable", fork_unstoppable}, {"crowd", crowd}};
+               {"fork_unstoppable", fork_unstoppable}, {"crowd", crowd}, {"leader_gone", leader_gone}};
     cpu_set_t one; /* a block freed on one cpu may be handed out on that alone */
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
