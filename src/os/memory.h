@@ -18,7 +18,8 @@ struct os_span {
 };
 
 /* Calls `visit` with every readable private mapping but the system's own ([vvar] and the like), in the order of their
- * addresses, until it returns false.  False if the list cannot be read to its end, was cut short, or lacks the caller's stack. */
+ * addresses, until it returns false.  False if the list cannot be read to its end, was cut short,
+ * or is not this process's. */
 typedef bool os_visit_mapping(void *context, struct os_span mapping, bool is_writable);
 bool os_mappings_each(os_visit_mapping *visit, void *context);
 

@@ -21,6 +21,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -511,6 +512,54 @@ static void crowd(void)
     expect(most_address_space() < 4 * live + stacks, "what many threads keep at once takes no more room than it has to");
 }
 
+static atomic_uint asked, answered;
+
+static void *answer(void *unused)
+{
+    while (!atomic_load(&leave)) {
+        atomic_store(&answered, atomic_load(&asked));
+        sched_yield();
+    }
+    return unused;
+}
+
+static void ask(int number)
+{
+    const unsigned question = atomic_fetch_add(&asked, (unsigned)(number == SIGALRM)) + 1;
+    while (atomic_load(&answered) != question)
+        sched_yield();
+}
+
+static void set_timer(suseconds_t every_us)
+{
+    const struct itimerval timer = {{0, every_us}, {0, every_us}};
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+/* A signal handler of the thread that sweeps waits for another, as runtimes do that suspend threads: that one must not be stopped. */
+static void handler(void)
+{
+    pthread_t thread;
+    cpu_set_t all;
+    const struct sigaction action = {.sa_handler = ask, .sa_flags = SA_RESTART};
+    sigset_t alarm_only;
+    sigemptyset(&alarm_only);
+    sigaddset(&alarm_only, SIGALRM);
+    memset(&all, 0xff, sizeof all);
+    sched_setaffinity(0, sizeof all, &all);
+    pthread_sigmask(SIG_BLOCK, &alarm_only, NULL);
+    pthread_create(&thread, NULL, answer, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &alarm_only, NULL);
+    sigaction(SIGALRM, &action, NULL);
+    set_timer(1000);
+    while (stats().sweeps < 100)
+        churn(MIB);
+    set_timer(0);
+    atomic_store(&leave, 1);
+    pthread_join(thread, NULL);
+    expect(atomic_load(&asked) > 0, "the handler ran");
+}
+
 /* A filter that allows everything: but nobody can know that. */
 static void install_filter(void)
 {
@@ -610,7 +659,7 @@ int main(int argc, char **argv)
                {"shared", shared_mapping}, {"cycle", cycle},   {"large", large},       {"threads", threads},
                {"registers", registers}, {"fork", in_child},   {"written", written},   {"bounded", bounded},
                {"filtered", filtered}, {"filtered_before", filtered_before}, {"unstoppable", unstoppable},
-               {"fork_unstoppable", fork_unstoppable}, {"crowd", crowd}, {"leader_gone", leader_gone}};
+               {"fork_unstoppable", fork_unstoppable}, {"crowd", crowd}, {"handler", handler}, {"leader_gone", leader_gone}};
     cpu_set_t one; /* a block freed on one cpu may be handed out on that alone */
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
