@@ -54,12 +54,6 @@ void child_notice(void)
         recover();
 }
 
-void child_notice_outside(void)
-{
-    if (slow_enter())
-        slow_leave();
-}
-
 uint8_t child_recoveries(void)
 {
     return atomic_load(&recoveries);

@@ -13,7 +13,7 @@
 bool child_watch(void);
 /* Called by every slow path: in such a child, makes the heap usable. */
 void child_notice(void);
-/* The same for who is in no slow path; a signal handler that has interrupted one leaves it to that. */
+/* The same for who is in no slow path; a signal handler that has interrupted one leaves it to that (slow.c). */
 void child_notice_outside(void);
 
 enum child_mark { child_new = 0, child_known, child_recovering };

@@ -33,3 +33,9 @@ void slow_leave_and_hint(void)
     if (likely(!rcs_is_suspended())) /* a vfork child's thread would be nobody's */
         manager_hint();
 }
+
+void child_notice_outside(void)
+{
+    if (slow_enter())
+        slow_leave();
+}

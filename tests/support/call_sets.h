@@ -26,7 +26,7 @@
 /* Where no filter is in force, in the hardened library with SUTLER_SWEEP. */
 #define CALLS_SWEEP(CALL)                                                                                              \
     CALL(userfaultfd) CALL(ioctl) CALL(pread64) CALL(process_vm_readv) CALL(rt_tgsigqueueinfo) CALL(rt_sigaction)      \
-    CALL(getdents64) CALL(openat) CALL(read) CALL(close) CALL(getpid) CALL(gettid)
+    CALL(rt_sigprocmask) CALL(getdents64) CALL(openat) CALL(read) CALL(close) CALL(getpid) CALL(gettid)
 
 /* Only where no filter is in force, or the operator vouches for it. */
 #define CALLS_LUXURIES(CALL)                                                                                           \
