@@ -127,13 +127,11 @@ static struct superblock *next_superblock(uint32_t *slice)
 {
     while ((*slice = region_slice_from(*slice)) != SLICE_END) {
         struct superblock *s = superblock_at_slice(*slice);
-        if (s->slice.kind == slice_superblock) {
-            *slice += s->has_lent ? 1 : slices_of(s);
-            if (!s->has_lent)
-                return s;
-        } else {
-            ++*slice;
+        if (s->slice.kind == slice_superblock && !s->has_lent) {
+            *slice += slices_of(s);
+            return s;
         }
+        ++*slice;
     }
     return NULL;
 }

@@ -464,6 +464,13 @@ static void bounded(void)
     expect(stats().unswept_blocks == 0, "and nothing was given back without one");
 }
 
+static void use_all_cpus(void)
+{
+    cpu_set_t all;
+    memset(&all, 0xff, sizeof all);
+    sched_setaffinity(0, sizeof all, &all);
+}
+
 enum { CROWD = 1000, CROWD_BLOCKS = 5000 };
 static pthread_barrier_t all_there;
 
@@ -498,9 +505,7 @@ static void crowd(void)
     pthread_attr_t small;
     const size_t live = CROWD * (size_t)CROWD_BLOCKS * (40 + sizeof(uintptr_t)), stacks = CROWD * (size_t)65536;
     const struct rlimit bound = {16 * live, 16 * live}; /* so that a failure does not take the machine with it */
-    cpu_set_t all;
-    memset(&all, 0xff, sizeof all);
-    sched_setaffinity(0, sizeof all, &all);
+    use_all_cpus();
     setrlimit(RLIMIT_AS, &bound);
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 65536);
@@ -540,13 +545,11 @@ static void set_timer(suseconds_t every_us)
 static void handler(void)
 {
     pthread_t thread;
-    cpu_set_t all;
     const struct sigaction action = {.sa_handler = ask, .sa_flags = SA_RESTART};
     sigset_t alarm_only;
     sigemptyset(&alarm_only);
     sigaddset(&alarm_only, SIGALRM);
-    memset(&all, 0xff, sizeof all);
-    sched_setaffinity(0, sizeof all, &all);
+    use_all_cpus();
     pthread_sigmask(SIG_BLOCK, &alarm_only, NULL);
     pthread_create(&thread, NULL, answer, NULL);
     pthread_sigmask(SIG_UNBLOCK, &alarm_only, NULL);
