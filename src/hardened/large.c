@@ -87,9 +87,12 @@ enum found harden_find(const void *p, struct live *live)
 
 /* ---- taking ---- */
 
-/* With the sweep, what leaves quarantine is not free yet; and what is kept by then may have been given back on the way. */
+/* With the sweep, what leaves quarantine is not free yet; and what is kept by then may have been given back on the way.  A
+ * handler that interrupted a slow path must not wait for the locks that this takes. */
 bool quarantine_release_everything(void)
 {
+    if (in_slow_path)
+        return false;
     const uint64_t before = resolve_count();
     bool any = quarantine_release_all();
     any |= large_release_all();
@@ -103,6 +106,17 @@ static void guard(void *p, size_t bytes, bool guarded)
         os_guard((char *)p + bytes, marks.guard_bytes, guarded);
 }
 
+/* The table's lock is held in slow paths only: a signal handler that comes meanwhile must not wait for it.  Who does not
+ * enter here has entered: a handler that interrupted a slow path is sent away before. */
+static bool note_mapping(const void *p, size_t slack, enum family family, bool is_quarantined)
+{
+    const bool entered = slow_enter();
+    bool noted = mapping_note(p, slack, family, is_quarantined);
+    if (entered)
+        slow_leave();
+    return noted;
+}
+
 /* `live.bytes` and its kind are those of the block as it is now; whatever it holds stays. */
 static void dress_large(void *p, struct live live)
 {
@@ -111,7 +125,7 @@ static void dress_large(void *p, struct live live)
         canary_set(p, live.size, slack);
     guard(p, live.bytes, true);
     if (live.kind == block_mapping)
-        mapping_note(p, slack, live.family, false);
+        note_mapping(p, slack, live.family, false);
     else
         state_set_live(p, live.bytes, slack, live.family);
 }
@@ -193,10 +207,15 @@ static void clear_large(void *p, struct live live)
 static bool find_freed(const void *p, struct live *live)
 {
     bool is_quarantined;
-    if (!region_contains(p) || state_get(p) != STATE_FREED)
-        return mapping_live(p, live, &is_quarantined);
-    *live = live_in_region(p);
-    return true;
+    if (region_contains(p) && state_get(p) == STATE_FREED) {
+        *live = live_in_region(p);
+        return true;
+    }
+    const bool entered = slow_enter(); /* as note_mapping */
+    bool found = mapping_live(p, live, &is_quarantined);
+    if (entered)
+        slow_leave();
+    return found;
 }
 
 bool large_kept(const void *p, struct live *live)
@@ -215,12 +234,15 @@ void large_give_back(void *p)
         os_guard(p, live.bytes, false);
     else if (mitigated(mitigation_check) && !is_clear(p, live.bytes))
         report_written("free", p);
-    if (is_mapping)
+    const bool entered = slow_enter(); /* as note_mapping */
+    if (is_mapping) {
         mapping_note(p, 0, family_malloc, false);
-    if (is_mapping)
         mapping_give(p);
-    else
+    } else {
         large_span_give(p);
+    }
+    if (entered)
+        slow_leave();
 }
 
 static void release_large(void *p)
@@ -249,12 +271,24 @@ NOINLINE bool large_release_all(void)
 static bool enter_quarantine(void *p, struct live live)
 {
     if (live.kind == block_mapping)
-        return mapping_note(p, live.bytes - live.size, live.family, true);
+        return note_mapping(p, live.bytes - live.size, live.family, true);
     return state_free(p);
+}
+
+/* By a handler that interrupted a slow path: what the ring gives back could not be taken.  It goes without quarantine. */
+static void free_large_later(void *p, struct live live)
+{
+    clear_bytes(p, live.bytes);
+    guard(p, live.bytes, false);
+    large_give_later(p);
 }
 
 static void free_large(void *p, struct live live)
 {
+    if (in_slow_path) {
+        free_large_later(p, live);
+        return;
+    }
     clear_large(p, live);
     if (!mitigated(mitigation_quarantine)) {
         release_large(p);

@@ -39,7 +39,10 @@ static NOINLINE void *move(void *p, struct live live, size_t size)
         if (size > live.size)
             return NULL;
         errno = error; /* it stays where it is */
-        return live.kind == block_superblock ? resize_here(p, live, size) : large_reharden(p, live, size);
+        if (live.kind == block_superblock)
+            return resize_here(p, live, size);
+        void *same = large_reharden(p, live, size);
+        return same != NULL ? same : p; /* as large as before, which is enough */
     }
     memcpy(block, p, min_size(live.size, size));
     if (live.kind == block_superblock)

@@ -208,6 +208,45 @@ static void mapping(void)
     expect_free();
 }
 
+/* Tells how many huge pages the machine has set aside, and has it set aside `count`; -1: that may not be done. */
+static long set_aside(long count)
+{
+    long before = -1;
+    FILE *file = fopen("/proc/sys/vm/nr_hugepages", "r+");
+    if (file == NULL)
+        return -1;
+    if (fscanf(file, "%ld", &before) == 1) {
+        rewind(file);
+        fprintf(file, "%ld\n", count);
+    }
+    fclose(file);
+    return before;
+}
+
+/* The system may refuse to look into pages of this kind as it does into others. */
+static void hugetlb(void)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB;
+    long before = -1;
+    void *place = mmap(NULL, 2 * MIB, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (place == MAP_FAILED) {
+        before = set_aside(4);
+        place = mmap(NULL, 2 * MIB, PROT_READ | PROT_WRITE, flags, -1, 0);
+    }
+    if (place != MAP_FAILED) {
+        void *volatile *page = place;
+        keep_in(&page[100], 0);
+        keep_in(&page[200000], 0);
+        munmap(place, 2 * MIB);
+    }
+    if (before >= 0)
+        set_aside(before);
+    if (place == MAP_FAILED) {
+        puts("SKIPPED: no page of hugetlbfs is to be had");
+        exit(77);
+    }
+}
+
 static void shared_mapping(void)
 {
     void *volatile *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -659,7 +698,7 @@ int main(int argc, char **argv)
         void (*run)(void);
     } row[] = {{"nowhere", nowhere},   {"global", global},     {"interior", interior}, {"stack", stack},
                {"heap", heap},         {"thread_local", own_thread_local}, {"mapping", mapping},
-               {"shared", shared_mapping}, {"cycle", cycle},   {"large", large},       {"threads", threads},
+               {"hugetlb", hugetlb},   {"shared", shared_mapping}, {"cycle", cycle},   {"large", large},       {"threads", threads},
                {"registers", registers}, {"fork", in_child},   {"written", written},   {"bounded", bounded},
                {"filtered", filtered}, {"filtered_before", filtered_before}, {"unstoppable", unstoppable},
                {"fork_unstoppable", fork_unstoppable}, {"crowd", crowd}, {"handler", handler}, {"leader_gone", leader_gone}};
