@@ -35,9 +35,6 @@ struct batch {
 
 /* ---- which ---- */
 
-/* In a pass of malloc_trim: how many bytes of free blocks it may still look for. */
-static size_t superblocks_most = SIZE_MAX;
-
 /* What the lists look like, in 15 bits. */
 static uint16_t look_of(const struct superblock *s)
 {
@@ -51,29 +48,29 @@ static void note_look(struct superblock *s, uint16_t look, bool is_purged)
     s->seen = (uint16_t)(look | (is_purged ? SEEN_PURGED : 0));
 }
 
-/* For malloc_trim.  Only a superblock that has a unit's worth of free blocks can have a wholly free unit, and one whose
+/* Of a pass that purges everything, which may look for *most bytes of free blocks more.  Only a superblock that has a unit's worth of free blocks can have a wholly free unit, and one whose
  * lists look as they did when it was purged has none.  So a program that calls malloc_trim again and again pays for
  * what has changed. */
-static bool may_have_free_pages(const struct superblock *s, unsigned free_blocks)
+static bool may_have_free_pages(const struct superblock *s, unsigned free_blocks, size_t *most)
 {
     size_t bytes = (size_t)free_blocks * s->block_bytes;
     bool is_as_purged = (s->seen & SEEN_PURGED) != 0 && (s->seen & ~SEEN_PURGED) == look_of(s);
     if (free_blocks == s->carved)
         return true; /* it becomes a span, which may stay */
-    if (bytes > superblocks_most || is_as_purged || bytes < superblock_unit_bytes(s))
+    if (bytes > *most || is_as_purged || bytes < superblock_unit_bytes(s))
         return false;
-    superblocks_most -= bytes;
+    *most -= bytes;
     return true;
 }
 
 /* True if it is worth taking offline now.  The descriptor may be changing: a wrong answer only costs time. */
-static bool is_wanted(struct superblock *s, enum purge_what what, bool *changed)
+static bool is_wanted(struct superblock *s, enum purge_what what, size_t *most, bool *changed)
 {
     unsigned free_blocks = superblock_free_blocks(s);
     if (free_blocks == 0)
         return false;
     if (what == purge_force)
-        return may_have_free_pages(s, free_blocks);
+        return may_have_free_pages(s, free_blocks, most);
     if (free_blocks * 4 < s->carved && (what != purge_idle || s->block_bytes * 2u < os_page_bytes))
         return false;
     uint16_t look = look_of(s);
@@ -252,7 +249,7 @@ static size_t purge_stale(enum purge_what what, bool *changed)
     return bytes;
 }
 
-static size_t purge_superblocks(enum purge_what what, bool *changed)
+static size_t purge_superblocks(enum purge_what what, size_t most, bool *changed)
 {
     struct batch b = {0};
     size_t stale_bytes = purge_stale(what, changed), holes_before = holes_bytes, holes_found = 0;
@@ -263,7 +260,7 @@ static size_t purge_superblocks(enum purge_what what, bool *changed)
         if (s->has_holes)
             holes_found += uncarved_bytes(s);
         struct heap *h;
-        if (is_wanted(s, what, changed) && (h = superblock_owner(s)) != NULL)
+        if (is_wanted(s, what, &most, changed) && (h = superblock_owner(s)) != NULL)
             add(&b, h, s);
     }
     finish(&b);
@@ -319,7 +316,7 @@ size_t heap_purge(enum purge_what what, bool *changed)
     large_give_deferred();
     pass_begin();
     outboxes_send(what == purge_force, changed);
-    size_t bytes = purge_superblocks(what, changed);
+    size_t bytes = purge_superblocks(what, SIZE_MAX, changed);
     if (pass_goes_on(what))
         bytes += span_purge(what, 0, changed) + mapping_purge(what == purge_force, changed);
     pass_end();
@@ -351,12 +348,10 @@ size_t heap_trim(size_t pad)
     outboxes_send(true, &ignored);
     size_t spans = span_counts().dirty_bytes, free_bytes = free_in_superblocks(&spans);
     size_t whole = spans + mapping_cache_bytes();
-    if (whole < pad)
-        superblocks_most = free_bytes - min_size(free_bytes, pad - whole);
-    size_t bytes = purge_superblocks(purge_force, &ignored);
+    size_t most = whole < pad ? free_bytes - min_size(free_bytes, pad - whole) : SIZE_MAX;
+    size_t bytes = purge_superblocks(purge_force, most, &ignored);
     bytes += span_purge(purge_force, pad, &ignored);
     bytes += mapping_trim(pad - min_size(pad, spans));
-    superblocks_most = SIZE_MAX;
     pass_end();
     return bytes;
 }

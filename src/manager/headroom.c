@@ -39,7 +39,7 @@ static void look(uint64_t now_ns)
         size_t left = os_groups_headroom();
         is_limited = left != SIZE_MAX;
         seen_bytes = min_size(seen_bytes, left);
-        maps_freely = os_may_map_freely();
+        maps_freely = os_may_map_freely() && os_groups_are_known();
         groups_until_ns = now_ns + GROUPS_LOOK_NS;
     }
     used_bytes = 0;

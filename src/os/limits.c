@@ -204,6 +204,27 @@ size_t os_groups_headroom(void)
     return min_size(groups_headroom(rows, &version_2), groups_headroom(rows, &version_1));
 }
 
+static bool is_there(const char *path)
+{
+    long fd = -EPERM;
+    if (need_begins(need_luxury)) {
+        fd = os_open(path);
+        if (!sys_failed(fd))
+            sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+        need_ends();
+    }
+    return !sys_failed(fd);
+}
+
+/* The directory is there wherever /sys is; the files are where a version is mounted. */
+bool os_groups_are_known(void)
+{
+    char text[PATH_MAX];
+    const char *rows = read_rows(text, sizeof text);
+    const bool by_version_1 = path_of(rows, &version_1) != NULL;
+    return *rows == '\0' || is_there(by_version_1 ? "/sys/fs/cgroup/memory/cgroup.procs" : "/sys/fs/cgroup/cgroup.procs");
+}
+
 bool os_may_map_freely(void)
 {
     char text[2048];

@@ -109,6 +109,8 @@ uint64_t os_file_opens(void);
  * is not known, or no group has a limit.  And the cpu time its control groups allow it, in percent of one cpu. */
 size_t os_machine_headroom(void);
 size_t os_groups_headroom(void);
+/* False: it is in control groups, and what limits they set cannot be read (a container without /sys). */
+bool os_groups_are_known(void);
 /* Whether the process may map as much as it likes, without touching it: no limit of its own, and no strict overcommit. */
 bool os_may_map_freely(void);
 /* Part of the last ten seconds in which some task waited for memory. */

@@ -12,6 +12,7 @@
 #define STOP_SIGNAL 33
 /* Threads that can be stopped at once. */
 #define THREADS_MAX 32768u
+#define EMPTY_LISTS 4u       /* lists without anybody new, one after the other, that may be short: then there is nobody */
 #define LOOK_NS     1000000u /* how long to wait for answers before looking who has ended */
 
 /* The kernel's own layouts. */
@@ -128,11 +129,15 @@ static bool needs_no_stop(uint32_t tid)
     return (number_in(at) & (exiting | io_worker | user_worker)) != 0;
 }
 
-static bool is_asked(uint32_t tid)
+/* Among the first `known`; beginning at `*next`, for lists have the same order. */
+static bool is_asked(uint32_t tid, unsigned known, unsigned *next)
 {
-    for (unsigned i = 0; i < asked; i++)
-        if (thread_id[i] == tid)
+    for (unsigned i = 0; i < known; i++) {
+        unsigned place = *next < known ? *next : 0;
+        *next = place + 1;
+        if (thread_id[place] == tid)
             return true;
+    }
     return false;
 }
 
@@ -152,10 +157,14 @@ static bool ask(uint32_t tid, uint32_t stop)
     return true;
 }
 
-/* Asks all who were not asked yet; returns how many those were, or -1. */
-static int ask_all(uint32_t own, uint32_t spared, uint32_t stop)
+/* Asks all who were not asked yet; returns how many those were, or -1.  The kernel cuts a list short where a thread ends
+ * while it is at that one: the list is whole if it has as many as there were before. */
+static int ask_all(uint32_t own, uint32_t spared, uint32_t stop, bool *is_whole)
 {
     static char text[32768] __attribute__((aligned(8)));
+    const uint32_t threads = os_thread_count();
+    const unsigned known = asked;
+    unsigned next = 0, listed = 0;
     int count = 0;
     bool all = true;
     long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, 0, 0), n;
@@ -164,12 +173,14 @@ static int ask_all(uint32_t own, uint32_t spared, uint32_t stop)
     while ((n = sys_call(SYS_getdents64, fd, (long)text, sizeof text, 0, 0, 0)) > 0)
         for (long at = 0; at < n; at += ((struct entry *)(text + at))->bytes) {
             uint32_t tid = number_in(((struct entry *)(text + at))->name);
-            if (tid == 0 || tid == own || tid == spared || is_asked(tid))
+            listed += tid != 0;
+            if (tid == 0 || tid == own || tid == spared || is_asked(tid, known, &next))
                 continue;
             all &= ask(tid, stop);
             count++;
         }
     sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    *is_whole = threads > 0 && listed >= threads;
     return n < 0 || !all ? -1 : count;
 }
 
@@ -210,13 +221,16 @@ static bool await_all(uint32_t stop, uint64_t until_ns)
 /* Whoever runs and is not known was made by one who is, before that one stopped, and is in the next list. */
 static bool stop_all(uint32_t own, uint32_t spared, uint32_t stop, uint64_t until_ns)
 {
-    for (;;) {
-        int count = ask_all(own, spared, stop);
-        if (count <= 0)
-            return count == 0;
-        if (!await_all(stop, until_ns))
+    for (unsigned empty = 0; empty < EMPTY_LISTS;) {
+        bool is_whole;
+        int count = ask_all(own, spared, stop, &is_whole);
+        if (count < 0 || !await_all(stop, until_ns))
             return false;
+        if (count == 0 && is_whole)
+            return true;
+        empty = count == 0 ? empty + 1 : 0;
     }
+    return true;
 }
 
 bool os_threads_stop(uint32_t spared, uint64_t most_ns)
