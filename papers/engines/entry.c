@@ -75,12 +75,19 @@ static void release(void *block)
     errno = saved;
 }
 
-EXPORT void *malloc(size_t size)
+static __attribute__((noinline)) void *malloc_slow(size_t size)
 {
     if (UNLIKELY(!backend_ready()))
         return early_allocate(16, size);
     void *block = allocate(size);
     return UNLIKELY(checks_inline) ? checks_allocated(block, size) : block;
+}
+
+EXPORT void *malloc(size_t size)
+{
+    if (UNLIKELY(size - 1 >= engine.largest || !through_engine() || checks_inline))
+        return malloc_slow(size);
+    return or_enomem(engine.allocate(size));
 }
 
 static void release_checked(const char *function, void *block)
@@ -90,13 +97,21 @@ static void release_checked(const char *function, void *block)
     release(block);
 }
 
+static __attribute__((noinline)) void free_slow(void *block)
+{
+    if (UNLIKELY(!backend_ready())) /* not ours, and nobody to give it to: a pointer from before this library */
+        return;
+    release_checked("free", block);
+}
+
 EXPORT void free(void *block)
 {
     if (block == NULL || UNLIKELY(early_owns(block)))
         return;
-    if (UNLIKELY(!backend_ready())) /* not ours, and nobody to give it to: a pointer from before this library */
-        return;
-    release_checked("free", block);
+    if (engine.keeps_errno && LIKELY(through_engine() && !checks_inline))
+        engine.release(block);
+    else
+        free_slow(block);
 }
 
 /* A backend may bring these (C23, old glibc); they must not go past the engine. */

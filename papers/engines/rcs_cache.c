@@ -28,6 +28,7 @@
 #include "os/os.h"
 #include "rcs/rcs.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -38,7 +39,6 @@
 #define LIST_LEAST   4u
 #define COUNT_MASK   (((uint64_t)1 << RCS_CACHE_COUNT_BITS) - 1)
 #define CLOSED_LIST  COUNT_MASK /* no block, and more than any limit */
-#define ATTEMPTS     3          /* after an interruption; a debugger may interrupt every time */
 
 uint16_t rcs_cache_limits[RCS_CACHE_CLASSES];
 
@@ -108,16 +108,12 @@ static uint64_t make_list(uint32_t class)
     return list;
 }
 
-static __attribute__((noinline)) void *allocate_slow(uint32_t class)
+/* Refills the list if it is empty.  If it is not, the section was interrupted: rare enough to do without the list. */
+void *rcs_cache_allocate_slow(uint32_t class)
 {
-    for (int i = 0; i < ATTEMPTS; i++) {
-        void *block = rcs_cache_pop(class);
-        if (block != NULL)
-            return block;
-    }
     struct cache *cache = cache_now();
     void *block = backend.malloc(class_bytes[class]);
-    if (cache == &closed || block == NULL)
+    if (block == NULL || LOAD(&cache->lists[class]) != 0)
         return block;
     engine_count(&engine_counts.messages);
     uint64_t list = make_list(class);
@@ -130,9 +126,7 @@ static void *rcs_cache_allocate(size_t size)
 {
     if (UNLIKELY(caches == NULL))
         return backend.malloc(size);
-    uint32_t class = class_of_request[(size + STEP - 1) / STEP];
-    void *block = rcs_cache_pop(class);
-    return LIKELY(block != NULL) ? block : allocate_slow(class);
+    return rcs_cache_pop(class_of_request[(size + STEP - 1) / STEP]);
 }
 
 /* --------------------------------------------------------------------------------------------------------- deallocation */
@@ -153,29 +147,31 @@ static void return_half(struct cache *cache, uint32_t class)
         return_all(list);
 }
 
-static __attribute__((noinline)) void release_slow(uint32_t class, void *block)
+/* Makes room in the list if it is full.  The block itself goes back to the backend. */
+void rcs_cache_release_slow(uint32_t class, void *block)
 {
-    for (int i = 0; i < ATTEMPTS; i++) {
-        struct cache *cache = cache_now();
-        if (cache == &closed)
-            break;
+    int saved = errno;
+    struct cache *cache = cache_now();
+    if (cache != &closed)
         return_half(cache, class);
-        if (rcs_cache_push(class, block))
-            return;
-    }
     backend.free(block);
+    errno = saved;
+}
+
+static __attribute__((noinline)) void release_to_backend(void *block)
+{
+    int saved = errno;
+    backend.free(block);
+    errno = saved;
 }
 
 static void rcs_cache_release(void *block)
 {
     size_t usable = backend.usable(block);
-    if (UNLIKELY(usable - STEP > ENGINE_LARGEST - STEP || ((uintptr_t)block & 15) != 0 || caches == NULL)) {
-        backend.free(block);
-        return;
-    }
-    uint32_t class = class_of_block[usable / STEP];
-    if (UNLIKELY(!rcs_cache_push(class, block)))
-        release_slow(class, block);
+    if (UNLIKELY(usable - STEP > ENGINE_LARGEST - STEP || ((uintptr_t)block & 15) != 0 || caches == NULL))
+        release_to_backend(block);
+    else
+        rcs_cache_push(class_of_block[usable / STEP], block);
 }
 
 /* --------------------------------------------------------------------------------------------------------- start, fork */
@@ -250,6 +246,7 @@ static void rcs_cache_fork_child(void)
 const struct engine engine = {
     .name = "rcs_cache",
     .largest = ENGINE_LARGEST,
+    .keeps_errno = true,
     .start = rcs_cache_start,
     .allocate = rcs_cache_allocate,
     .release = rcs_cache_release,

@@ -22,10 +22,15 @@ struct cache {
 
 extern uint16_t rcs_cache_limits[RCS_CACHE_CLASSES]; /* blocks of a class in one cache */
 
-/* In one section: the top block of the running cid's list; NULL if there is none, or the section was interrupted. */
+/* In one section: the top block of the running cid's list.  If there is none, or the section was interrupted, what
+ * rcs_cache_allocate_slow() returns. */
 void *rcs_cache_pop(uint32_t class);
-/* In one section: the block onto the running cid's list.  False: the list is full, or the section was interrupted. */
-bool rcs_cache_push(uint32_t class, void *block);
+void *rcs_cache_allocate_slow(uint32_t class); /* NULL: out of memory */
+
+/* In one section: the block onto the running cid's list.  If that is full, or the section was interrupted, the block is
+ * rcs_cache_release_slow()'s. */
+void rcs_cache_push(uint32_t class, void *block);
+void rcs_cache_release_slow(uint32_t class, void *block);
 #endif
 
 #endif

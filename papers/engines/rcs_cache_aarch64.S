@@ -21,14 +21,12 @@ FUNCTION rcs_cache_pop
 	SECTION_COMMITTED cache_pop
 	mov	x0, x14
 	ret
-.Lnone:
-	mov	x0, xzr
-	ret
 	SECTION_ABORT cache_pop
-	b	.Lnone
+.Lnone:
+	b	rcs_cache_allocate_slow
 END_FUNCTION rcs_cache_pop
 
-/* bool rcs_cache_push(class w0, block x1) */
+/* void rcs_cache_push(class w0, block x1) */
 FUNCTION rcs_cache_push
 	ubfm	x0, x0, #0, #31
 	adrp	x2, rcs_cache_limits
@@ -46,13 +44,10 @@ FUNCTION rcs_cache_push
 	add	x15, x15, #1
 	str	x15, [x13, x0, lsl #3]
 	SECTION_COMMITTED cache_push
-	mov	w0, #1
-	ret
-.Lrefused:
-	mov	w0, wzr
 	ret
 	SECTION_ABORT cache_push
-	b	.Lrefused
+.Lrefused:
+	b	rcs_cache_release_slow
 END_FUNCTION rcs_cache_push
 #endif
 

@@ -15,18 +15,15 @@ FUNCTION rcs_cache_pop
 	LOAD_HEAP %rax, %eax, %rcx
 	movq	(%rcx, %rdi, 8), %rax
 	shrq	$RCS_CACHE_COUNT_BITS, %rax
-	jz	.Lnone
+	jz	rcs_cache_allocate_slow
 	movq	(%rax), %rdx
 	movq	%rdx, (%rcx, %rdi, 8)
 	SECTION_COMMITTED cache_pop
 	ret
-.Lnone:
-	xorl	%eax, %eax
-	ret
-	SECTION_ABORT cache_pop, .Lnone
+	SECTION_ABORT cache_pop, rcs_cache_allocate_slow
 END_FUNCTION rcs_cache_pop
 
-/* bool rcs_cache_push(class edi, block rsi) */
+/* void rcs_cache_push(class edi, block rsi) */
 FUNCTION rcs_cache_push
 	movl	%edi, %edi
 	movq	%rsi, %r8
@@ -38,17 +35,13 @@ FUNCTION rcs_cache_push
 	movq	(%rcx, %rdi, 8), %rdx
 	movzwl	%dx, %eax
 	cmpl	%r10d, %eax
-	jae	.Lrefused
+	jae	rcs_cache_release_slow
 	movq	%rdx, (%rsi)
 	leaq	1(%r8, %rax), %rax
 	movq	%rax, (%rcx, %rdi, 8)
 	SECTION_COMMITTED cache_push
-	movl	$1, %eax
 	ret
-.Lrefused:
-	xorl	%eax, %eax
-	ret
-	SECTION_ABORT cache_push, .Lrefused
+	SECTION_ABORT cache_push, rcs_cache_release_slow
 END_FUNCTION rcs_cache_push
 #endif
 
