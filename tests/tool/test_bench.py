@@ -175,13 +175,23 @@ def test_of_repeated_runs_the_least_disturbed_counts() -> None:
 def test_no_round_is_begun_that_would_pass_the_limit() -> None:
     budget = bench.Budget(limit_s=60, rounds=5)
     assert budget.fits(), "the first round is always begun"
-    budget.round_done(25.0, attempts=10, counted=10)
+    budget.round_done(25.0, attempts=10, counted=10, again_s=25.0)
     assert budget.fits()
-    budget.round_done(25.0, attempts=10, counted=10)
+    budget.round_done(25.0, attempts=10, counted=10, again_s=25.0)
     assert not budget.fits()
     endless = bench.Budget(limit_s=0, rounds=5)
-    endless.round_done(1e9, attempts=30, counted=10)
+    endless.round_done(1e9, attempts=30, counted=10, again_s=1e9)
     assert endless.fits() and not endless.gives_up_repeating(1e9, 0.0)
+
+
+def test_a_round_without_the_long_programs_is_begun_where_a_whole_one_would_not_fit() -> None:
+    budget = bench.Budget(limit_s=60, rounds=5)
+    budget.round_done(25.0, attempts=10, counted=10, again_s=25.0)
+    budget.round_done(25.0, attempts=10, counted=10, again_s=8.0)
+    assert budget.fits()
+    entry = replace(suites.load("paper").entries[0], most_rounds=2)
+    assert [entry.runs_in(turn) for turn in range(3)] == [True, True, False]
+    assert replace(entry, most_rounds=0).runs_in(99)
 
 
 def test_on_a_busy_machine_repeating_is_given_up_before_rounds_are() -> None:
@@ -189,7 +199,7 @@ def test_on_a_busy_machine_repeating_is_given_up_before_rounds_are() -> None:
     assert not budget.gives_up_repeating(10.0, share=0.1), "12 s may be used by then"
     assert budget.gives_up_repeating(15.0, share=0.1)
     assert not budget.gives_up_repeating(99.0, share=0.1), "given up once"
-    budget.round_done(24.0, attempts=30, counted=10)
+    budget.round_done(24.0, attempts=30, counted=10, again_s=24.0)
     assert budget.fits() and budget.left_s(1) == 32.0, "the next ones do without"
 
 

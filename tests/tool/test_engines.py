@@ -123,7 +123,13 @@ def test_groups_of_a_suite(console, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "groups.toml").write_text(SUITE)
     monkeypatch.setattr(suites, "folder", lambda: tmp_path)
     out = tmp_path / "out"
-    assert bench.bench(console, ["groups"], None, 0, out, (), False, False, True, None) == 0
+    pages = [tmp_path / "page.md", tmp_path / "other.md"]
+    for page in pages:
+        page.write_text("Before.\n\n<!-- table one -->\n<!-- end -->\n\nAfter.\n")
+    with pytest.raises(ToolError, match="nowhere.md"):
+        bench.bench(console, ["groups"], None, 0, out, (), False, False, True, None, None, [tmp_path / "nowhere.md"])
+    assert bench.bench(console, ["groups"], None, 0, out, (), False, False, False, None, None, pages) == 0
+    assert all("| a [ns] | 2.00 |" in page.read_text() and page.read_text().endswith("After.\n") for page in pages)
     found = results.load(out)
     ran = {program.name: {run.library for run in program.runs} for program in found.programs}
     assert ran == {"a": {"glibc", "MMT"}, "b": {"sutler", "MMT"}}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""papers/papers.md says nothing in figures that the table it cites does not say, and the papers' claims are decided by a
+"""papers/papers.md, and what papers/predict.md measured, say nothing in figures that the table it cites does not say, and the papers' claims are decided by a
 rule.  A sentence of ours may have a figure only if it names a table of the page in backticks and the figure stands there;
 what a paper says stands in quotes (`> `) or in tables outside the marks."""
 
@@ -54,9 +54,15 @@ def test_no_figure_of_the_page_is_missing_from_the_table_it_cites() -> None:
     assert uncited(PAGE.read_text()) == []
 
 
-def test_every_table_of_the_suite_has_its_place() -> None:
-    marks = [match["name"] for match in publish.MARK.finditer(PAGE.read_text())]
-    wanted = {*suites.load("engines").groups, "engines, claims"}
+def test_no_figure_of_what_was_measured_is_missing_from_its_table() -> None:
+    measured = (PAGE.parent / "predict.md").read_text().split("## What was measured")[1]
+    assert "<!-- table cost -->" in measured and uncited(measured) == []
+
+
+@pytest.mark.parametrize("name, page", [("engines", "papers.md"), ("predict", "predict.md")])
+def test_every_table_of_the_suite_has_its_place(name: str, page: str) -> None:
+    marks = [match["name"] for match in publish.MARK.finditer((PAGE.parent / page).read_text())]
+    wanted = {*suites.load(name).groups, f"{name}, claims"}
     assert wanted <= set(marks) and len(marks) == len(set(marks))
 
 
@@ -140,6 +146,19 @@ def test_a_count_of_nothing_is_one() -> None:
     none = program("none", {"a": [4, 4, 4]}, extra={"waits": "0"})
     condition = {"of": "a", "figure": "waits", "to": "a", "to_figure": "ns_per_op", "above": 0.001}
     assert claims.decide(claims.interval([none], condition), condition) == claims.REFUTED
+
+
+def test_every_row_has_to_hold_where_the_paper_says_so() -> None:
+    far, near, over = program("far", {"a": [2] * 5, "b": [8] * 5}), program("near", {"a": [7] * 5, "b": [8] * 5}), program("over", {"a": [9] * 5, "b": [8] * 5})
+    condition = {"of": "a", "to": "b", "every": True, "below": 1}
+    measured, what = claims.judge([far, near], condition)
+    assert what == claims.MET and measured.value == pytest.approx(7 / 8)
+    measured, what = claims.judge([far, over, near], condition)
+    assert what == claims.REFUTED and measured.value == pytest.approx(9 / 8)
+    assert claims.judge([far, over, near], {"of": "a", "to": "b", "below": 1})[1] == claims.MET
+    assert claims.words(condition) == "a, every row / b < 1"
+    measured, what = claims.judge([far, over], {"of": "a", "to": "b", "every": True, "above": 0.2})
+    assert what == claims.MET and measured.value == pytest.approx(2 / 8)
 
 
 def test_a_verdict_takes_all_conditions() -> None:

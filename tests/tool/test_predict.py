@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, printed
 from rich.console import Console
-from sutler_tool import plots, predict
+from sutler_tool import foreseen, measure, plots, predict
 from sutler_tool.measure import Run
 from sutler_tool.paths import ToolError
 
@@ -53,6 +53,17 @@ def test_a_full_log_says_so(caller: str, tmp_path: Path) -> None:
     _, logs = predict.record([caller], tmp_path, 2000)
     entry = {entry.function: entry for entry in predict.replay(logs, 2000)}["sin"]
     assert entry.calls == 3000 and entry.replayed == 2000
+
+
+@needs_build
+def test_what_bench_prints_of_a_function(caller: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert foreseen.main(["tan", "--", caller]) == 0
+    row = measure.parse_pairs(capsys.readouterr().out)
+    assert row["calls"] == "1000" and row["last"] == row["best"] == "99.90" and float(row["ns"]) > 0
+    assert foreseen.main(["all", "--", caller]) == 0
+    assert measure.parse_pairs(capsys.readouterr().out)["calls"] == "4000"
+    assert foreseen.main(["pow", "--", caller]) == 1
+    assert "no call of pow" in capsys.readouterr().err
 
 
 @needs_build

@@ -125,9 +125,10 @@ class Budget:
         self.repeating = False
         return True
 
-    def round_done(self, took_s: float, attempts: int, counted: int) -> None:
+    def round_done(self, took_s: float, attempts: int, counted: int, again_s: float) -> None:
+        """`again_s`: what those programs took of it that the next round has as well."""
         self.spent_s += took_s
-        self.next_round_s = took_s if self.repeating or not attempts else took_s * counted / attempts
+        self.next_round_s = again_s if self.repeating or not attempts else again_s * counted / attempts
 
 
 def run_suite(
@@ -176,19 +177,21 @@ def run_suite(
         for turn in range(rounds):
             if not budget.fits():
                 break
-            began, before, counted = time.monotonic(), attempts[0], 0
+            began, before, counted, again_s = time.monotonic(), attempts[0], 0, 0.0
             for entry, loop in loops:
-                if entry.most_rounds and turn >= entry.most_rounds:
+                if not entry.runs_in(turn):
                     continue
+                entry_began = time.monotonic()
                 progress.update(task, description=f"{suite.name}: round {turn + 1} of {rounds}, {entry.name}")
                 loop.repeats = entry.repeats if budget.repeating else 0
                 counted += len(loop.round(turn))
                 progress.advance(task)
+                again_s += time.monotonic() - entry_began if entry.runs_in(turn + 1) else 0.0
                 work_done += estimated_seconds([entry], chosen, 1)
                 if budget.gives_up_repeating(time.monotonic() - began, work_done / work) and attempts[0] > counted:
                     say(f"{suite.name}: this machine is slow or busy: disturbed runs are not repeated any more, so that rounds fit")
             done += 1
-            budget.round_done(time.monotonic() - began, attempts[0] - before, counted)
+            budget.round_done(time.monotonic() - began, attempts[0] - before, counted, again_s)
             if not console.is_terminal and done < rounds and budget.fits():
                 say(
                     f"{suite.name}: round {done} of {rounds} done after {duration(budget.spent_s)}, "
@@ -215,8 +218,9 @@ def bench(
     render: bool,
     library: Optional[str],
     minutes: Optional[float] = None,
+    pages: Sequence[Path] = (),
 ) -> int:
-    """The verb."""
+    """The verb.  `pages`: Markdown pages whose tables are written at the end (publish.py)."""
     if list_them:
         return _list(console)
     if not wanted:
@@ -224,6 +228,9 @@ def bench(
     say = lambda text: console.print(f"sutler: {text}", markup=False, highlight=False, soft_wrap=True)  # noqa: E731
     loaded = [suites.load(name) for name in wanted]
     peers.named([name for name in peer_names or () if name != "sutler"])  # a name mistyped is told before anything is built
+    for page in pages:
+        if not page.is_file():
+            raise ToolError(f"there is no page {page}")
     folder = out or default_folder()
     folder.mkdir(parents=True, exist_ok=True)
     runs_file = folder / RUNS_FILE
@@ -231,8 +238,8 @@ def bench(
         raise ToolError(f"{folder} already holds results; name another folder")
     if any(suite.build for suite in loaded):
         say("building the benchmark programs")
-        engines = ["engines/all"] if (paths.require_tree() / "papers" / "engines" / "CMakeLists.txt").exists() else []
-        paths.build_preset("release", ["-DSUTLER_BENCH=ON"], ["sutler", "sutler_static", "bench/all", *engines])
+        ours = [f"{name}/all" for name in ("engines", "predict") if (paths.require_tree() / "papers" / name / "CMakeLists.txt").exists()]
+        paths.build_preset("release", ["-DSUTLER_BENCH=ON"], ["sutler", "sutler_static", "bench/all", *ours])
     about: dict[str, Any] = {
         "machine": describe(paths.tree()),
         "command": "./sutler " + shlex.join(sys.argv[1:]),
@@ -300,8 +307,9 @@ def bench(
     say(f"runs: {runs_file}")
     if interrupted and runs_file.read_text().count("\n") < 2:
         say("no run had finished: there is nothing to report")
-    elif render:
+    elif render or pages:
         from .report import report
 
-        report(console, folder, None, None)
+        for page in pages or [None]:
+            report(console, folder, None, None, page)
     return 130 if interrupted else 0

@@ -9,11 +9,12 @@ A suite's [[claim]] has `paper` (where it is said), `says`, `rows` (a group of t
     of, to          libraries: the figure is of's over to's (without `to`: of's own)
     figure          a printed key instead of the programs' own figure; to_figure: another one for `to`
     row, to_row     one program of the group instead of all (of several: the geometric mean)
+    every           true: each row has to hold by itself, not their mean
     above, below    the bound; between = [low, high]: both
 
 The rule: a condition is met where the 95 % interval lies wholly on the claimed side of the bound, refuted where it lies
-wholly on the other (or outside of both), else open.  Fewer than three rounds decide nothing, unless the figure is counted instead of timed.  A
-claim is reproduced when all of its conditions are met, not reproduced when all are refuted or the only decided ones are.
+wholly on the other (or outside of both), else open.  Fewer than three rounds decide nothing, unless the figure is counted
+instead of timed.  Where every row has to hold, the worst row is shown, and one refuted row refutes.  A claim is reproduced when all of its conditions are met, not reproduced when all are refuted or the only decided ones are.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .tables import NO_FIGURE, number
 MET, REFUTED, OPEN, UNKNOWN = "met", "refuted", "open", "unknown"
 ROUNDS_THAT_DECIDE = 3
 BOUNDS = ("above", "below", "between")
-KEYS = {"of", "to", "figure", "to_figure", "row", "to_row", *BOUNDS}
+KEYS = {"of", "to", "figure", "to_figure", "row", "to_row", "every", *BOUNDS}
 HEADER = ["the paper says", "where", "rows", "holds if", "measured", "today"]
 
 
@@ -92,6 +93,21 @@ def decide(measured: Interval, condition: Mapping[str, Any], counted: bool = Fal
     return REFUTED if measured.high <= least or measured.low >= most else OPEN
 
 
+def judge(programs: Sequence[Program], condition: Mapping[str, Any], counted: bool = False) -> tuple[Interval, str]:
+    """A condition's figure and what is decided by it; where every row has to hold, those of the row that says the least."""
+    if not condition.get("every"):
+        measured = interval(programs, condition)
+        return measured, decide(measured, condition, counted)
+    rows = [interval([program], condition) for program in programs]
+    decided = [decide(row, condition, counted) for row in rows]
+    worst = next(what for what in (REFUTED, UNKNOWN, OPEN, MET) if what in decided)
+    least, _ = limits(condition)
+    if worst == UNKNOWN:
+        return NO_FIGURE, UNKNOWN
+    ends = [(row.low if math.isfinite(least) else -row.high, row) for row, what in zip(rows, decided) if what == worst]
+    return min(ends, key=lambda end: end[0])[1], worst
+
+
 def verdict(decided: Sequence[str]) -> str:
     """In the words of the table."""
     met, refuted = decided.count(MET), decided.count(REFUTED)
@@ -108,7 +124,8 @@ def words(condition: Mapping[str, Any]) -> str:
     """A condition as the table shows it: `LFB / LB (free_instructions) < 0.38`."""
     side = lambda name, row, figure: name + (f", {row}" if row else "") + (f" ({figure})" if figure else "")  # noqa: E731
     figure, to_figure = condition.get("figure", ""), condition.get("to_figure", "")
-    left = side(condition["of"], condition.get("row", ""), figure if to_figure or "to" not in condition else "")
+    row = "every row" if condition.get("every") else condition.get("row", "")
+    left = side(condition["of"], row, figure if to_figure or "to" not in condition else "")
     if "to" in condition:
         left += " / " + side(condition["to"], condition.get("to_row", ""), to_figure)
         left += f" ({figure})" if figure and not to_figure else ""
@@ -133,11 +150,11 @@ def table(found: Results, suite: str) -> tuple[str, list[str], list[list[str]]]:
         programs = [program for program in found.suite(suite) if program.group == claim["rows"]]
         if not programs:
             continue
-        measured = [interval(programs, condition) for condition in claim["holds"]]
         counted = all(program.counted for program in programs)
-        decided = [decide(value, condition, counted) for value, condition in zip(measured, claim["holds"])]
+        judged = [judge(programs, condition, counted) for condition in claim["holds"]]
+        decided = [what for _, what in judged]
         conditions = [words(condition) for condition in claim["holds"]]
-        figures = [f"{shown(value)} {what}" for value, what in zip(measured, decided)]
+        figures = [f"{shown(value)} {what}" for value, what in judged]
         row = [claim["says"], claim["paper"], claim["rows"], "; ".join(conditions), "; ".join(figures), verdict(decided)]
         made.append(row)
     return "The papers' claims, decided by the rows named", HEADER, made

@@ -218,6 +218,9 @@ def bench(
     ),
     list_them: bool = typer.Option(False, "--list", help="List suites and their programs."),
     render: bool = typer.Option(True, "--report/--no-report", help="Write tables, plots and the page at the end."),
+    pages: List[Path] = typer.Option(
+        None, "--markdown", metavar="FILE", help="Write the tables into this page as well, as `report --markdown` does; may be repeated."
+    ),
     library: Optional[str] = LIBRARY,
 ) -> None:
     """Run benchmark suites; every run becomes a row of a CSV."""
@@ -236,6 +239,7 @@ def bench(
             render,
             library,
             minutes,
+            pages or [],
         )
     )
 

@@ -7,8 +7,8 @@ packages = "real"        a group of data/packages.toml
 [[program]]  name, run; optional: figure (a printed key, or wall/cpu/peak/mean/faults; default ns_per_op for the
              programs of @bench@, else wall), better ("lower" or "higher"), also (further keys), input, outputs, remove, environment,
              hide_output, program (what must exist besides run[0]), timeout, repeats, group, count (true, "cache" or "rate": run
-             under callgrind; sutler_tool/counted.py says which figures that gives), seconds (about how long
-             one run takes, for the estimate), rounds (at most so many of the suite's), warm ("off", or how many MiB to touch
+             under callgrind; sutler_tool/counted.py says which figures that gives), foreseen (a function of libm: how well
+             its arguments are foreseen, sutler_tool/foreseen.py), seconds (about how long one run takes, for the estimate), rounds (at most so many of the suite's), warm ("off", or how many MiB to touch
              before each run; default: as much as the program needs)
 [[sweep]]    as program, run once for each of `values`, which stands in @value@, in the environment too; label names the axis
 [[claim]]    what a paper says, and which of this run's figures decide it: sutler_tool/claims.py
@@ -17,7 +17,7 @@ packages = "real"        a group of data/packages.toml
              run under the allocators that `under` lists (@peers@ stands for all peers of the run), each compared with the
              one `bases` says, else with `base` (default: glibc); with `subject` it is the other way round: the ratios are
              the subject's to each of the others, and the best of them is nobody of `twins` (other builds of the subject);
-             mean = false where a mean over its programs says nothing
+             mean = false where a mean over its programs says nothing; rounds as a program's, for all of them
 peers, repeats, timeout, seconds  defaults of the command line's --peers and of the programs' repeats, timeout and seconds
 minutes                  no round is begun that would end after so many minutes (default of --minutes)
 """
@@ -76,6 +76,10 @@ class Entry:
         """Those of the run's allocators this program runs under; the A/A partner goes where glibc goes."""
         wanted = (*self.under, *([SAME.name] if "glibc" in self.under else []))
         return [library for library in libraries if not self.under or library.name in wanted]
+
+    def runs_in(self, turn: int) -> bool:
+        """Whether the round of this number, from 0, has it."""
+        return not self.most_rounds or turn < self.most_rounds
 
     def missing(self) -> str:
         """The first program that is not on this machine."""
@@ -257,6 +261,7 @@ def _entry(suite: str, row: Mapping[str, Any], groups: Mapping[str, Mapping[str,
         "label",
         "group",
         "count",
+        "foreseen",
         "seconds",
         "rounds",
         "warm",
@@ -273,6 +278,8 @@ def _entry(suite: str, row: Mapping[str, Any], groups: Mapping[str, Mapping[str,
         raise ToolError(f"suite {suite}, {row['name']}: count is true, \"cache\" or \"rate\"")
     how = (count,) if isinstance(count, str) else ()
     counted = (sys.executable, "-m", "sutler_tool.counted", *how, "--", *command) if count else command
+    if "foreseen" in row:
+        counted = (sys.executable, "-m", "sutler_tool.foreseen", row["foreseen"], "--", *command)
     maker = row.get("input")
     if maker is not None and maker not in inputs.MAKERS:
         raise ToolError(f"suite {suite}, {row['name']}: no input is called {maker}")
@@ -308,9 +315,9 @@ def _entry(suite: str, row: Mapping[str, Any], groups: Mapping[str, Mapping[str,
         group=group,
         under=tuple(groups[group].get("under", ())) if group else (),
         seconds=float(row.get("seconds", 0.5 if own else 1.0)),
-        most_rounds=int(row.get("rounds", 0)),
+        most_rounds=int(row.get("rounds", groups[group].get("rounds", 0) if group else 0)),
         warm=_warm(suite, row),
-        counted=bool(count),
+        counted=bool(count) or "foreseen" in row,
     )
 
 
