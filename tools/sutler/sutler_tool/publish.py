@@ -282,8 +282,8 @@ def publish(found: Results, page: Path, say: Callable[[str], None]) -> int:
     filled = [name for name in dict.fromkeys(whole) if name in made]
     missing = [name for name, _, _ in layouts(found) if name not in whole]
     say(f"{page}: {len(filled)} tables written" + (f" ({'; '.join(filled)})" if filled else ""))
-    for name in missing:
-        say(f"{page} has no place for {name}: put the lines '<!-- table {name} -->' and '<!-- end -->' where it belongs")
+    if missing:
+        say(f"{page} has no place for {'; '.join(missing)}: the lines '<!-- table {missing[0]} -->' and '<!-- end -->' make one")
     return len(missing)
 
 
