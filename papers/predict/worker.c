@@ -68,12 +68,13 @@ static bool learn_history(struct predict_client *client)
     return true;
 }
 
-/* Answers declared void count no longer, but their slots are the caller's until it has passed them. */
+/* Answers declared void count no longer, but their slots are the caller's until it has passed them.  The one it passed
+ * last it may be reading. */
 static bool has_room(const struct predict_client *client)
 {
     uint64_t tail = client->x_answers_tail, head = LOAD(&client->x_answers_head);
     uint64_t first = head > client->x_valid_from ? head : client->x_valid_from;
-    return tail - first < client->function->options.ahead && tail - head < ANSWER_SLOTS;
+    return tail - first < client->function->options.ahead && tail - head < ANSWER_SLOTS - 1;
 }
 
 /* A worker that has just begun what the caller then does itself is late at the next call as well, and so on: it leaves that
