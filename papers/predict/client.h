@@ -112,6 +112,7 @@ void client_free(struct predict_client *client);
 void client_arrive(struct predict_client *client);           /* the worker serves it from now on */
 void worker_after_fork(bool (*keep)(struct predict_client *)); /* in the child: frees every client but those to keep */
 void worker_forget(struct predict_function *function);       /* returns when the worker has left it for good */
+void worker_stop(void);                                      /* the same for all functions there are and will be */
 bool worker_is_crowded(void); /* the worker had to wait for a processor lately: there is none to spare */
 
 static inline bool predict_keys_equal(const uint64_t *a, const uint64_t *b, uint32_t words)

@@ -2,10 +2,12 @@
  *
  * Why: functions are opened and closed, threads end, programs fork.
  */
+#include "around.h"
 #include "caller.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -96,6 +98,18 @@ static void fork_child(void)
             mine.clients[i] = NULL;
     }
     pthread_setspecific(thread_key, &main_thread_mark);
+}
+
+/* Where the function itself calls exit(), on the second thread, there is nobody to wait for. */
+static void process_exits(void)
+{
+    if (engine_bypass == 0)
+        worker_stop();
+}
+
+void stop_before_exit(void)
+{
+    atexit(process_exits);
 }
 
 static void begin(void)

@@ -6,7 +6,7 @@
  *
  * The list of clients is changed under the manager's `work` lock only, which a fork, a thread's end and predict_close()
  * take as well (manager_pause).  The lock is not held while a function computes: that may take long, and nobody waits for
- * it but predict_close().
+ * it but predict_close() and exit().
  *
  * Guesses run ahead of what is known.  A guess for a call that has begun by now is taken for true and not computed, so a
  * worker that is slower than its caller computes every second call, and the caller the others.  When the history turns out
@@ -31,6 +31,7 @@ static struct predict_client *clients;   /* under the lock */
 static struct predict_client *x_arrivals; /* pushed by anyone */
 static const struct predict_function *x_computing;
 static uint32_t x_crowded;
+static bool stopped; /* nothing is computed any more; under the lock */
 
 const char *engine_option(const char *name)
 {
@@ -74,7 +75,7 @@ static bool has_room(const struct predict_client *client)
 {
     uint64_t tail = client->x_answers_tail, head = LOAD(&client->x_answers_head);
     uint64_t first = head > client->x_valid_from ? head : client->x_valid_from;
-    return tail - first < client->function->options.ahead && tail - head < ANSWER_SLOTS - 1;
+    return !stopped && tail - first < client->function->options.ahead && tail - head < ANSWER_SLOTS - 1;
 }
 
 /* A worker that has just begun what the caller then does itself is late at the next call as well, and so on: it leaves that
@@ -268,6 +269,14 @@ void worker_after_fork(bool (*keep)(struct predict_client *))
     x_crowded = 0;
 }
 
+/* NULL: any function. */
+static void wait_until_left(const struct predict_function *function)
+{
+    const struct predict_function *computing;
+    for (unsigned turn = 0; (computing = LOAD(&x_computing)) != NULL && (function == NULL || computing == function);)
+        engine_relax(&turn);
+}
+
 void worker_forget(struct predict_function *function)
 {
     manager_pause();
@@ -277,8 +286,15 @@ void worker_forget(struct predict_function *function)
             client->function = NULL;
     }
     manager_resume();
-    for (unsigned turn = 0; LOAD(&x_computing) == function;)
-        engine_relax(&turn);
+    wait_until_left(function);
+}
+
+void worker_stop(void)
+{
+    manager_pause();
+    stopped = true;
+    manager_resume();
+    wait_until_left(NULL);
 }
 
 const struct engine engine = {.name = "predict", .manage = serve};
