@@ -3,10 +3,13 @@
 // How a process ends while the second thread computes, one way a run:
 //
 //   exits    exit() destroys what the function uses only when nobody computes any more
+//   untold   children of _Fork, for whom no handlers ran, end by exit() and by threads that end
 #include "predict.hpp"
 #include "support/check.h"
 
 #include <atomic>
+#include <pthread.h>
+#include <sys/wait.h>
 
 namespace {
 
@@ -61,6 +64,37 @@ void exits()
     exit(0);
 }
 
+void *calls_once(void *predicted)
+{
+    CHECK((*static_cast<sutler::predictor<double(double)> *>(predicted))(1) == slow(1));
+    return nullptr;
+}
+
+void untold()
+{
+    static table early;
+    in_use = &early;
+    static sutler::predictor predicted(slow, forced());
+    until_hit(predicted);
+    for (int i = 0; i < 6; i++) {
+        for (int j = 0; j < 40; j++) // the second thread is in the middle of it
+            predicted(j % 10);
+        int status;
+        pid_t child = _Fork();
+        if (child == 0) {
+            alarm(20);
+            pthread_t thread;
+            if (i % 2 == 0)
+                CHECK(!pthread_create(&thread, nullptr, calls_once, &predicted) && !pthread_join(thread, nullptr));
+            CHECK(predicted(2) == slow(2));
+            exit(0);
+        }
+        CHECK(waitpid(child, &status, 0) == child);
+        CHECK_MSG(status == 0, "child %d ended with status %#x", i, static_cast<unsigned>(status));
+    }
+    exit(0);
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -70,7 +104,7 @@ int main(int argc, char **argv)
     const struct {
         const char *name;
         void (*run)();
-    } cases[] = {{"exits", exits}};
+    } cases[] = {{"exits", exits}, {"untold", untold}};
     for (auto &a_case : cases) {
         if (strcmp(argv[1], a_case.name) == 0)
             a_case.run();
