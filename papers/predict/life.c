@@ -34,6 +34,11 @@ bool may_be_in_handler(void)
     return (blocked_signals() & ~blocked_at_start) != 0;
 }
 
+static bool is_main(void)
+{
+    return syscall(SYS_gettid) == getpid();
+}
+
 struct predict_client *client_new(struct predict_function *function)
 {
     struct predict_client *client =
@@ -109,7 +114,7 @@ static void thread_ends(void *unused)
     }
     manager_resume();
     manager_wake(0);
-    if (syscall(SYS_gettid) == getpid())
+    if (is_main())
         manager_main_ends();
 }
 
@@ -146,6 +151,8 @@ static void begin(void)
         slots_used = PREDICT_FUNCTIONS;
     else
         pthread_setspecific(thread_key, &main_thread_mark);
+    if (!is_main())
+        manager_main_is_silent();
 }
 
 EXPORT void predict_open(struct predict_function *function, const char *name, predict_compute *compute, void *context,

@@ -2,12 +2,14 @@
 //
 // How a process ends while the second thread computes, one way a run:
 //
-//   exits    exit() destroys what the function uses only when nobody computes any more
-//   untold   children of _Fork, for whom no handlers ran, end by exit() and by threads that end
+//   exits        exit() destroys what the function uses only when nobody computes any more
+//   untold       children of _Fork, for whom no handlers ran, end by exit() and by threads that end
+//   leave_first  main ends first, and it was another thread that made the first predictor
 #include "predict.hpp"
 #include "support/check.h"
 
 #include <atomic>
+#include <csignal>
 #include <pthread.h>
 #include <sys/wait.h>
 
@@ -95,6 +97,32 @@ void untold()
     exit(0);
 }
 
+void *lives_on(void *unused)
+{
+    static table early;
+    in_use = &early;
+    until_hit(*new sutler::predictor(slow, forced()));
+    return unused;
+}
+
+void leave_first()
+{
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        pthread_t thread;
+        CHECK(pthread_create(&thread, nullptr, lives_on, nullptr) == 0);
+        pthread_exit(nullptr);
+    }
+    int status = -1;
+    for (int i = 0; i < 200 && waitpid(child, &status, WNOHANG) == 0; i++)
+        usleep(100000);
+    if (status == -1)
+        kill(child, SIGKILL);
+    CHECK_MSG(status == 0, "the process does not end");
+    exit(0);
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -104,7 +132,7 @@ int main(int argc, char **argv)
     const struct {
         const char *name;
         void (*run)();
-    } cases[] = {{"exits", exits}, {"untold", untold}};
+    } cases[] = {{"exits", exits}, {"untold", untold}, {"leave_first", leave_first}};
     for (auto &a_case : cases) {
         if (strcmp(argv[1], a_case.name) == 0)
             a_case.run();
