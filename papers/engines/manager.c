@@ -158,7 +158,8 @@ static bool start_all(void)
     bool started = true;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    if (!engine.runs_functions)
+        pthread_attr_setstacksize(&attributes, STACK_BYTES);
     for (unsigned i = 0; i < manager_count && started; i++)
         started = pthread_create(&thread, &attributes, manager_main, &managers[i]) == 0;
     pthread_attr_destroy(&attributes);

@@ -297,4 +297,4 @@ void worker_stop(void)
     wait_until_left(NULL);
 }
 
-const struct engine engine = {.name = "predict", .manage = serve};
+const struct engine engine = {.name = "predict", .runs_functions = true, .manage = serve};

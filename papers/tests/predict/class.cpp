@@ -223,6 +223,21 @@ void just_in_time()
     }
 }
 
+int deep(int x)
+{
+    volatile char room[MIB];
+    note();
+    for (size_t i = 0; i < MIB; i += 1024)
+        room[i] = static_cast<char>(x);
+    return room[MIB / 2];
+}
+
+void stacks_are_as_deep()
+{
+    static sutler::predictor diver(deep, forced());
+    until_hit(diver, [&](int i) { CHECK(diver(i) == i); });
+}
+
 void objects_end()
 {
     for (int i = 0; i < 20; i++) {
@@ -245,6 +260,7 @@ int main()
     cheap_is_off_at_once();
     hopeless_is_off_soon();
     just_in_time();
+    stacks_are_as_deep();
     objects_end();
     return 0;
 }
