@@ -17,15 +17,13 @@
 #include "say.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
-#define STRAYS 1u /* wrong guesses in a row that are not yet a reason to begin anew */
+#define STRAYS     1u /* wrong guesses in a row that are not yet a reason to begin anew */
+#define VERDICT_NS 10000000
 
 static struct predict_client *clients;   /* under the lock */
 static struct predict_client *x_arrivals; /* pushed by anyone */
@@ -207,31 +205,36 @@ static bool wanted(void)
     return false;
 }
 
-/* The share of the last time this thread was ready to run and had no processor: with more than a quarter there is none
- * to spare, and what it takes it takes from the program. */
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* The share of the time with work in which this thread had no processor: with more than a quarter there is none to spare,
+ * and what it takes it takes from the program.  Not from /proc: the program may have forbidden to open files. */
+static struct {
+    uint64_t passed_ns, used_ns; /* since the last verdict */
+    uint64_t seen_ns, seen_used_ns;
+} busy;
+
+static void busy_begins(void)
+{
+    busy.seen_ns = clock_ns(CLOCK_MONOTONIC);
+    busy.seen_used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 static void look_for_crowd(void)
 {
-    static uint64_t last_ns, last_waited_ns;
-    char text[64];
-    unsigned long long ran_ns, waited_ns;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-    if (now_ns - last_ns < 10000000)
+    uint64_t seen_ns = busy.seen_ns, seen_used_ns = busy.seen_used_ns;
+    busy_begins();
+    busy.passed_ns += busy.seen_ns - seen_ns;
+    busy.used_ns += busy.seen_used_ns - seen_used_ns;
+    if (busy.passed_ns < VERDICT_NS)
         return;
-    int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-    ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : -1;
-    if (file >= 0)
-        close(file);
-    if (length <= 0)
-        return;
-    text[length] = '\0';
-    if (sscanf(text, "%llu %llu", &ran_ns, &waited_ns) != 2)
-        return;
-    if (last_ns != 0)
-        STORE_RELAXED(&x_crowded, waited_ns - last_waited_ns > (now_ns - last_ns) / 4);
-    last_ns = now_ns;
-    last_waited_ns = waited_ns;
+    STORE_RELAXED(&x_crowded, busy.used_ns + busy.passed_ns / 4 < busy.passed_ns);
+    busy.passed_ns = busy.used_ns = 0;
 }
 
 bool worker_is_crowded(void)
@@ -246,11 +249,13 @@ static void serve(void)
     fesetenv(FE_DFL_ENV); /* a thread begins with its maker's */
     manager_begin();
     do {
+        busy_begins();
         while (serve_all()) {
             manager_checkpoint();
             if (++rounds % ROUNDS_A_LOOK == 0)
                 look_for_crowd();
         }
+        look_for_crowd();
     } while (manager_sleep(wanted));
     manager_end();
 }
