@@ -5,6 +5,7 @@
 #include "around.h"
 #include "caller.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -41,16 +42,17 @@ static bool is_main(void)
 
 struct predict_client *client_new(struct predict_function *function)
 {
-    struct predict_client *client =
-        mmap(NULL, sizeof *client, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (client == MAP_FAILED || pthread_setspecific(thread_key, &main_thread_mark) != 0) {
-        if (client != MAP_FAILED)
-            munmap(client, sizeof *client);
-        mine.clients[function->slot] = GAVE_UP;
-        return NULL;
+    int saved = errno;
+    struct predict_client *client = GAVE_UP;
+    if (pthread_setspecific(thread_key, &main_thread_mark) == 0)
+        client = mmap(NULL, sizeof *client, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (client == MAP_FAILED)
+        client = GAVE_UP;
+    if (client != GAVE_UP) {
+        client->function = function;
+        client->bytes = sizeof *client;
     }
-    client->function = function;
-    client->bytes = sizeof *client;
+    errno = saved;
     return mine.clients[function->slot] = client;
 }
 

@@ -141,9 +141,11 @@ static bool answer_one(struct predict_client *client)
 
 void client_free(struct predict_client *client)
 {
+    int saved = errno;
     if (client->memos != NULL)
         munmap(client->memos, client->memo_bytes);
     munmap(client, client->bytes);
+    errno = saved;
 }
 
 static void push_arrival(struct predict_client *client)
