@@ -39,6 +39,7 @@ static bool ask_running(struct predict_client *client, struct predict_call *call
     struct answer *answer = answer_find(client, number, call->key);
     if (answer != NULL && answer_is_there(client, answer)) {
         client->hits++;
+        client->trial.answers++;
         answer_take(call, client->function, answer->result, answer->flags, answer->error);
     } else if (client->memos == NULL || !memo_ask(client, call)) {
         return false;

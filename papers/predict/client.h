@@ -59,6 +59,7 @@ struct memo {
 struct trial {
     uint64_t with_ticks, with_calls;
     uint64_t plain_ticks, plain_calls;
+    uint64_t answers; /* without one a gain is chance */
     uint64_t began;
 };
 
