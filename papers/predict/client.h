@@ -26,7 +26,7 @@
 
 #define HISTORY_SLOTS 1024u /* a power of two */
 #define ISSUED_SLOTS  2048u /* a power of two, more than HISTORY_SLOTS and the most that is computed ahead */
-#define ANSWER_SLOTS  512u /* a power of two, twice AHEAD_MOST: void answers keep their slots until the caller comes by */
+#define ANSWER_SLOTS  512u /* twice AHEAD_MOST: void answers keep their slots until the caller comes by */
 #define AHEAD_MOST    256u /* answers that are kept ahead */
 #define COST_SAMPLES  64u
 

@@ -91,8 +91,8 @@ static bool is_anyones(struct predict_client *client)
     return true;
 }
 
-/* Handlers run for fork alone.  A child of _Fork or clone has what its parent's threads held and did at that moment, and
- * none of them: before it takes a lock or waits, it becomes what a child of fork is. */
+/* Handlers run for fork alone.  A child of _Fork or clone has what its parent's threads held and did at that moment,
+ * and none of them: before it takes a lock or waits, it becomes what a child of fork is. */
 static void notice_child(void)
 {
     if (process != getpid())

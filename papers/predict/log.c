@@ -7,8 +7,8 @@
  * Records go straight into a mapping of the file.  Each thread has its own file and takes no lock; a child of fork begins
  * files of its own; a call in a signal handler that interrupted the recording is not recorded.  Every 16th call is timed.
  *
- * The file is opened by its path for each window and closed again: a program may close descriptors that are not its own, and
- * a number that was kept would then be one of its files.
+ * The file is opened by its path for each window and closed again: a program may close descriptors that are not its own,
+ * and a number that was kept would then be one of its files.
  */
 #include "wrapped.h" /* first: it asks for all that the system declares */
 
@@ -56,7 +56,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* The thread's file, and no other that has got its name meanwhile; -1: none.  `create`: its first part is to be made. */
+/* The thread's file, and no other that got its name meanwhile; -1: none.  `create`: its first part is to be made. */
 static int open_file(int create)
 {
     char path[PATH_MAX];

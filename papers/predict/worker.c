@@ -214,8 +214,8 @@ static uint64_t clock_ns(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* The share of the time with work in which this thread had no processor: with more than a quarter there is none to spare,
- * and what it takes it takes from the program.  Not from /proc: the program may have forbidden to open files. */
+/* The share of the time with work in which this thread had no processor: with more than a quarter there is none to
+ * spare, and what it takes it takes from the program.  Not from /proc: the program may have forbidden to open files. */
 static struct {
     uint64_t passed_ns, used_ns; /* since the last verdict */
     uint64_t seen_ns, seen_used_ns;

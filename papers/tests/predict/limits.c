@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a program denies itself: memory, of which it hears nothing, since the results are right; and opening files, once the
- * second thread works.
+ * What a program denies itself: memory, of which it hears nothing, since the results are right; and opening files, once
+ * the second thread works.
  */
 #include "predicted.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The recorder and the program's own files: a program that closes all descriptors finds its own files as it wrote them,
- * whatever number they get; threads that have ended leave neither descriptors nor mappings; a file of another's with the
- * log's name is left alone.
+ * whatever number they get; threads that have ended leave neither descriptors nor mappings; a file of another's with
+ * the log's name is left alone.
  */
 #include "support/check.h" /* first: it asks for all that the system declares */
 

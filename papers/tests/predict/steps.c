@@ -52,7 +52,8 @@ int main(void)
             child_main();
         CHECK(waitpid(child, &status, 0) == child);
     }
-    CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 1, "a call at step %d: status %#x", (int)at, (unsigned)status);
+    CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 1, "a call at step %d: status %#x", (int)at - 1,
+              (unsigned)status);
     CHECK_MSG(at > 50, "only %d steps", (int)at);
     return 0;
 }
