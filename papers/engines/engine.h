@@ -38,6 +38,7 @@ struct engine {
     const char *name;
     size_t largest;      /* greatest size given to allocate() */
     bool keeps_errno;    /* release() does; around that of others the entry layer saves it */
+    bool runs_functions; /* of the program's: a manager's stack is as large as any thread's */
     bool release_always; /* release() never waits, so it is called even where the engine is gone around */
     void (*start)(void); /* once, before anything else; the backend works, no second thread exists */
     void *(*allocate)(size_t size); /* 1 <= size <= largest; NULL: out of memory */

@@ -19,7 +19,8 @@
  *
  * Exit: exit() just ends the manager with the process.  When main leaves by pthread_exit the C library ends the process
  * with the last thread, and the manager would be a thread for ever: so it wakes once a second, and if main is gone and only
- * managers are left, it returns, which ends the process as the last thread of the program would have.
+ * managers are left, it returns, which ends the process as the last thread of the program would have.  Main says when it
+ * ends; where it was not there to be asked to, it is looked for.
  */
 #include "manager.h"
 #include "around.h"
@@ -51,7 +52,7 @@ unsigned engine_spins;
 
 unsigned manager_count = 1;
 
-static bool main_gone;
+static enum { MAIN_WILL_TELL, MAIN_SILENT, MAIN_GONE } main_state;
 static uint32_t pausing; /* forks that want all managers out of the way */
 
 static struct manager {
@@ -104,13 +105,20 @@ void manager_answer(uint32_t *word, const uint32_t *waiting)
         futex_wake(word, INT_MAX);
 }
 
+/* What remains of a thread that has ended has no program file. */
+static bool main_has_ended(void)
+{
+    char file[1];
+    return LOAD(&main_state) == MAIN_GONE || (readlink("/proc/self/exe", file, sizeof file) < 0 && errno == ENOENT);
+}
+
 /* The number of threads is the link count of the task folder, less two; the ended main thread still counts. */
 bool manager_is_alone(void)
 {
     struct stat status;
-    if (!LOAD(&main_gone) || stat("/proc/self/task", &status) != 0)
+    if (LOAD(&main_state) == MAIN_WILL_TELL || stat("/proc/self/task", &status) != 0)
         return false;
-    return status.st_nlink - 2 <= 1 + manager_count;
+    return status.st_nlink - 2 <= 1 + manager_count && main_has_ended();
 }
 
 unsigned manager_number(void)
@@ -150,7 +158,8 @@ static bool start_all(void)
     bool started = true;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    if (!engine.runs_functions)
+        pthread_attr_setstacksize(&attributes, STACK_BYTES);
     for (unsigned i = 0; i < manager_count && started; i++)
         started = pthread_create(&thread, &attributes, manager_main, &managers[i]) == 0;
     pthread_attr_destroy(&attributes);
@@ -254,13 +263,18 @@ void manager_forget(void)
     for (unsigned i = 0; i < manager_count; i++)
         managers[i] = (struct manager){0};
     pausing = 0;
-    STORE(&main_gone, false);
+    STORE(&main_state, MAIN_WILL_TELL);
     STORE(&manager_state, MANAGER_ABSENT);
 }
 
 void manager_main_ends(void)
 {
-    STORE(&main_gone, true);
+    STORE(&main_state, MAIN_GONE);
+}
+
+void manager_main_is_silent(void)
+{
+    STORE(&main_state, MAIN_SILENT);
 }
 
 /* The papers do not tell of it: it is not free. */

@@ -42,7 +42,8 @@ void manager_pause(void);
 void manager_resume(void);
 void manager_forget(void); /* in the child */
 
-void manager_main_ends(void); /* the main thread does, others may go on */
+void manager_main_ends(void);      /* the main thread does, others may go on */
+void manager_main_is_silent(void); /* it will not say so */
 uint64_t manager_cpu_us(void);
 
 /* Brief spinning, then nothing: 0 where the process may run on one cpu only. */

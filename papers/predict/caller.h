@@ -32,8 +32,9 @@ uint64_t ticks_of_ns(uint64_t ns);
 uint64_t ns_of_ticks(uint64_t ticks);
 
 /* life.c */
-struct predict_client *client_new(struct predict_function *function); /* watched; NULL if there is no memory */
+struct predict_client *client_new(struct predict_function *function); /* watched; GAVE_UP if there is no memory */
 bool may_be_in_handler(void);
+void stop_before_exit(void); /* what a function uses is destroyed by exit() only when nothing is computed any more */
 
 /* watch.c */
 void client_watch(struct predict_client *client, uint64_t ticks); /* a call took so long; the client may be gone */

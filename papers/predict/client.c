@@ -39,6 +39,7 @@ static bool ask_running(struct predict_client *client, struct predict_call *call
     struct answer *answer = answer_find(client, number, call->key);
     if (answer != NULL && answer_is_there(client, answer)) {
         client->hits++;
+        client->trial.answers++;
         answer_take(call, client->function, answer->result, answer->flags, answer->error);
     } else if (client->memos == NULL || !memo_ask(client, call)) {
         return false;
@@ -58,30 +59,27 @@ static bool ask_watched(struct predict_client *client, struct predict_call *call
 EXPORT bool predict_ask(struct predict_function *function, struct predict_call *call)
 {
     call->client = NULL;
-    struct predict_client *client = mine.clients[function->slot];
     uint32_t environment = fp_environment();
-    if (LOAD_RELAXED(&function->x_off) || client == GAVE_UP || mine.inside || !fp_environment_is_quiet(environment))
+    if (LOAD_RELAXED(&function->x_off) || mine.inside || !fp_environment_is_quiet(environment))
         return false;
-    mine.inside = 1;
+    mine.inside = 1; /* first: a handler's call may end the client */
     ORDER_WITHIN_THREAD();
-    call->key[function->words - 1] = environment;
+    struct predict_client *client = mine.clients[function->slot];
+    bool answered = false;
     if (client == NULL)
         client = client_new(function);
-    call->client = client;
-    bool answered = client != NULL && (client->running ? ask_running(client, call) : ask_watched(client, call));
+    if (client != GAVE_UP) {
+        call->key[function->words - 1] = environment;
+        call->client = client;
+        answered = client->running ? ask_running(client, call) : ask_watched(client, call);
+    }
     ORDER_WITHIN_THREAD();
     mine.inside = 0;
     return answered;
 }
 
-EXPORT void predict_done(struct predict_function *function, struct predict_call *call)
+static void client_done(struct predict_client *client, struct predict_call *call, uint64_t ticks)
 {
-    struct predict_client *client = call->client;
-    if (client == NULL || client != mine.clients[function->slot] || mine.inside) /* a fork since, or a handler */
-        return;
-    uint64_t ticks = call->why == UNTIMED ? 0 : ticks_now() - call->began;
-    mine.inside = 1;
-    ORDER_WITHIN_THREAD();
     if (call->why == WATCHED)
         client_watch(client, ticks);
     else if (call->why == PLAIN)
@@ -90,6 +88,17 @@ EXPORT void predict_done(struct predict_function *function, struct predict_call 
         memo_keep(client, call);
     if (call->why == TIMED)
         trial_add(client, &client->trial.with_ticks, &client->trial.with_calls, ticks);
+}
+
+EXPORT void predict_done(struct predict_function *function, struct predict_call *call)
+{
+    if (call->client == NULL || mine.inside)
+        return;
+    uint64_t ticks = call->why == UNTIMED ? 0 : ticks_now() - call->began;
+    mine.inside = 1;
+    ORDER_WITHIN_THREAD();
+    if (call->client == mine.clients[function->slot]) /* else it was ended since, in a fork or a handler */
+        client_done(call->client, call, ticks);
     ORDER_WITHIN_THREAD();
     mine.inside = 0;
 }

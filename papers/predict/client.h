@@ -26,7 +26,8 @@
 
 #define HISTORY_SLOTS 1024u /* a power of two */
 #define ISSUED_SLOTS  2048u /* a power of two, more than HISTORY_SLOTS and the most that is computed ahead */
-#define ANSWER_SLOTS  256u
+#define ANSWER_SLOTS  512u /* twice AHEAD_MOST: void answers keep their slots until the caller comes by */
+#define AHEAD_MOST    256u /* answers that are kept ahead */
 #define COST_SAMPLES  64u
 
 struct history {
@@ -58,6 +59,7 @@ struct memo {
 struct trial {
     uint64_t with_ticks, with_calls;
     uint64_t plain_ticks, plain_calls;
+    uint64_t answers; /* without one a gain is chance */
     uint64_t began;
 };
 
@@ -111,6 +113,7 @@ void client_free(struct predict_client *client);
 void client_arrive(struct predict_client *client);           /* the worker serves it from now on */
 void worker_after_fork(bool (*keep)(struct predict_client *)); /* in the child: frees every client but those to keep */
 void worker_forget(struct predict_function *function);       /* returns when the worker has left it for good */
+void worker_stop(void);                                      /* the same for all functions there are and will be */
 bool worker_is_crowded(void); /* the worker had to wait for a processor lately: there is none to spare */
 
 static inline bool predict_keys_equal(const uint64_t *a, const uint64_t *b, uint32_t words)

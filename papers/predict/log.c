@@ -6,6 +6,9 @@
  *
  * Records go straight into a mapping of the file.  Each thread has its own file and takes no lock; a child of fork begins
  * files of its own; a call in a signal handler that interrupted the recording is not recorded.  Every 16th call is timed.
+ *
+ * The file is opened by its path for each window and closed again: a program may close descriptors that are not its own,
+ * and a number that was kept would then be one of its files.
  */
 #include "wrapped.h" /* first: it asks for all that the system declares */
 
@@ -19,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,12 +39,14 @@ static __thread struct {
     struct record_header *header;
     struct record *window;
     uint64_t records; /* in all; the window holds the last ones */
-    int file;
+    dev_t device;
+    ino_t file;
     uint32_t inside;
-    bool broken; /* no room on the disk, no file: count no more */
+    bool over; /* no room on the disk, no file, or the thread ends: count no more */
 } mine __attribute__((tls_model("initial-exec")));
 
-static const char *prefix;
+static char prefix[PATH_MAX]; /* absolute; empty: nothing is recorded */
+static pthread_key_t thread_key;
 static uint64_t most_records = 2000000;
 
 static uint64_t now_ns(void)
@@ -50,11 +56,36 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void *map_part(off_t from, size_t bytes)
+/* The thread's file, and no other that got its name meanwhile; -1: none.  `create`: its first part is to be made. */
+static int open_file(int create)
 {
-    if (ftruncate(mine.file, from + (off_t)bytes) != 0)
+    char path[PATH_MAX];
+    struct stat status;
+    if (snprintf(path, sizeof path, "%s.%d.%d", prefix, (int)getpid(), (int)syscall(SYS_gettid)) >= (int)sizeof path)
+        return -1;
+    int file = open(path, O_RDWR | O_CLOEXEC | create, 0600);
+    if (file < 0)
+        return -1;
+    bool known = fstat(file, &status) == 0 && (create || (status.st_dev == mine.device && status.st_ino == mine.file));
+    if (!known) {
+        close(file);
+        return -1;
+    }
+    mine.device = status.st_dev;
+    mine.file = status.st_ino;
+    return file;
+}
+
+/* The blocks are taken from the disk now: a store to a page that has none would end the program. */
+static void *map_part(int create, off_t from, size_t bytes)
+{
+    int file = open_file(create), error;
+    if (file < 0)
         return NULL;
-    void *part = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, mine.file, from);
+    while ((error = posix_fallocate(file, from, (off_t)bytes)) == EINTR)
+        ;
+    void *part = error == 0 ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, from) : MAP_FAILED;
+    close(file);
     return part != MAP_FAILED ? part : NULL;
 }
 
@@ -71,16 +102,12 @@ static uint64_t clock_cost(void)
 
 static bool open_log(void)
 {
-    char path[PATH_MAX];
-    int process = getpid(), thread = (int)syscall(SYS_gettid);
-    if (snprintf(path, sizeof path, "%s.%d.%d", prefix, process, thread) >= (int)sizeof path)
-        return false;
-    mine.file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (mine.file < 0 || (mine.header = map_part(0, RECORD_HEADER)) == NULL)
+    if (pthread_setspecific(thread_key, &mine) != 0 ||
+        (mine.header = map_part(O_CREAT | O_TRUNC, 0, RECORD_HEADER)) == NULL)
         return false;
     memcpy(mine.header->magic, RECORD_MAGIC, sizeof mine.header->magic);
-    mine.header->process = (uint32_t)process;
-    mine.header->thread = (uint32_t)thread;
+    mine.header->process = (uint32_t)getpid();
+    mine.header->thread = (uint32_t)syscall(SYS_gettid);
     mine.header->clock_ticks = clock_cost();
     mine.header->first_ns = now_ns();
     mine.header->first_ticks = ticks_now();
@@ -92,13 +119,13 @@ static bool next_window(void)
     if (mine.window != NULL)
         munmap(mine.window, WINDOW_BYTES);
     off_t from = RECORD_HEADER + (off_t)(mine.records / WINDOW_RECORDS * WINDOW_BYTES);
-    return (mine.window = map_part(from, WINDOW_BYTES)) != NULL;
+    return (mine.window = map_part(0, from, WINDOW_BYTES)) != NULL;
 }
 
 static void write_record(uint32_t function, uint64_t first, uint64_t second)
 {
     if (mine.records % WINDOW_RECORDS == 0 && !next_window()) {
-        mine.broken = true;
+        mine.over = true;
         return;
     }
     struct record *record = &mine.window[mine.records++ % WINDOW_RECORDS];
@@ -111,14 +138,14 @@ static void write_record(uint32_t function, uint64_t first, uint64_t second)
 /* Records a call that is about to be made.  True: the call is to be timed. */
 static bool begin_call(uint32_t function, uint64_t first, uint64_t second)
 {
-    if (prefix == NULL || mine.broken || mine.inside)
+    if (prefix[0] == '\0' || mine.over || mine.inside)
         return false;
     int saved = errno;
     mine.inside = 1;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    mine.broken = mine.header == NULL && !open_log();
-    bool timed = !mine.broken && mine.header->calls[function]++ % TIMED_EVERY == 0;
-    if (!mine.broken && mine.records < most_records)
+    mine.over = mine.header == NULL && !open_log();
+    bool timed = !mine.over && mine.header->calls[function]++ % TIMED_EVERY == 0;
+    if (!mine.over && mine.records < most_records)
         write_record(function, first, second);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     mine.inside = 0;
@@ -129,7 +156,7 @@ static bool begin_call(uint32_t function, uint64_t first, uint64_t second)
 static void end_call(uint32_t function, uint64_t ticks)
 {
     struct record_header *header = mine.header;
-    if (header == NULL) /* forked since */
+    if (header == NULL) /* forked since, or the thread ends */
         return;
     if (header->least_ticks[function] == 0 || ticks < header->least_ticks[function])
         header->least_ticks[function] = ticks;
@@ -172,16 +199,37 @@ static void end_call(uint32_t function, uint64_t ticks)
     }
 #include "functions.def"
 
-/* The parent's files stay the parent's. */
-static void fork_child(void)
+static void unmap_log(void)
 {
     if (mine.header != NULL)
         munmap(mine.header, RECORD_HEADER);
     if (mine.window != NULL)
         munmap(mine.window, WINDOW_BYTES);
-    if (mine.header != NULL)
-        close(mine.file);
+}
+
+/* The parent's files stay the parent's. */
+static void fork_child(void)
+{
+    unmap_log();
     memset(&mine, 0, sizeof mine);
+}
+
+static void thread_ends(void *unused)
+{
+    (void)unused;
+    mine.over = true; /* what the thread still calls is not recorded: it would begin the file again */
+    unmap_log();
+    mine.header = NULL;
+}
+
+/* The program may go elsewhere. */
+static bool make_prefix(const char *given)
+{
+    char here[PATH_MAX] = "";
+    bool relative = given[0] != '/';
+    if (relative && getcwd(here, sizeof here) == NULL)
+        return false;
+    return snprintf(prefix, sizeof prefix, "%s%s%s", here, relative ? "/" : "", given) < (int)sizeof prefix;
 }
 
 static __attribute__((constructor)) void prepare(void)
@@ -190,6 +238,8 @@ static __attribute__((constructor)) void prepare(void)
     find_originals();
     if (most != NULL)
         most_records = strtoull(most, NULL, 10);
-    if (pthread_atfork(NULL, NULL, fork_child) == 0)
-        prefix = secure_getenv("SUTLER_PREDICT_LOG");
+    const char *given = secure_getenv("SUTLER_PREDICT_LOG");
+    if (given == NULL || pthread_key_create(&thread_key, thread_ends) != 0 ||
+        pthread_atfork(NULL, NULL, fork_child) != 0 || !make_prefix(given))
+        prefix[0] = '\0';
 }

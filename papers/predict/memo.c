@@ -32,6 +32,7 @@ bool memo_ask(struct predict_client *client, struct predict_call *call)
     const struct memo *memo = memo_of(client, call->key);
     if (memo->used && predict_keys_equal(memo->key, call->key, client->function->words)) {
         client->memo_hits++;
+        client->trial.answers++;
         answer_take(call, client->function, memo->result, memo->flags, memo->error);
         return true;
     }

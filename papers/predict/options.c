@@ -14,7 +14,7 @@ static uint32_t or_default(uint32_t value, uint32_t otherwise, uint32_t most)
 
 struct predict_options options_whole(struct predict_options options)
 {
-    options.ahead = or_default(options.ahead, 32, ANSWER_SLOTS);
+    options.ahead = or_default(options.ahead, 32, AHEAD_MOST);
     options.handover = or_default(options.handover, 4, 64);
     options.order = or_default(options.order, 3, CONTEXT_ORDER);
     options.threshold = or_default(options.threshold, 512, UINT32_MAX);

@@ -5,7 +5,8 @@
  * of that; predict.hpp makes a C++ object of it, libm.c wraps the functions of libm.
  *
  * A function qualifies if its result depends on its arguments alone (and on the floating-point environment), if it has no
- * side effect, and if it may be called with arguments the program never passes, on another thread.  Nobody checks that.
+ * side effect, and if it may be called with arguments the program never passes, on another thread, and returns for them:
+ * exit() waits for it.  Nobody checks that.
  *
  * A call is two halves around the original:
  *
@@ -106,7 +107,8 @@ struct predict_counts {
 void predict_open(struct predict_function *function, const char *name, predict_compute *compute, void *context,
                   size_t arguments, size_t results, const enum predict_kind *kinds, const struct predict_options *options);
 
-/* No call may be in progress or follow.  Returns when the second thread is no longer in the function. */
+/* No call may be in progress or follow.  Returns when the second thread is no longer in the function, which it may be with
+ * arguments of its own choice. */
 void predict_close(struct predict_function *function);
 
 /* True: call->result is the answer.  False: compute it, then say predict_done(), or leave it at that (an exception, a

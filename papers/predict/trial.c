@@ -10,8 +10,6 @@
  */
 #include "caller.h"
 
-#include <errno.h>
-
 #define BAD_REVIEWS      7u
 #define PATIENCE_NS      80000000
 #define VOTES            4u
@@ -98,8 +96,7 @@ bool trial_review(struct predict_client *client, uint64_t now)
     if (client->function->options.mode == PREDICT_FORCED || trial->with_calls < 8 || trial->plain_calls == 0)
         return true;
     uint64_t with = trial->with_ticks / trial->with_calls, plain = trial->plain_ticks / trial->plain_calls;
-    bool answered = client->hits + client->memo_hits != 0; /* since the last review; else a gain is chance */
-    bool pays = answered && with + with / 50 + client->hidden_ticks < plain && !worker_is_crowded();
+    bool pays = trial->answers != 0 && with + with / 50 + client->hidden_ticks < plain && !worker_is_crowded();
     client->cost_ticks = (client->cost_ticks * 3 + plain) / 4 + 1;
     *trial = (struct trial){.began = now};
     client_add_counts(client);
@@ -117,9 +114,7 @@ bool trial_review(struct predict_client *client, uint64_t now)
         rest(client, now);
         return false;
     }
-    int saved = errno;
     client_give_up(client);
-    errno = saved;
     return false;
 }
 

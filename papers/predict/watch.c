@@ -55,7 +55,8 @@ static void start(struct predict_client *client)
     client->running_since = client->paid_until = client->trial.began = ticks_now();
     client->running = true;
     client->calls = 0;
-    __atomic_fetch_add(&function->x_threads, 1, __ATOMIC_RELAXED);
+    if (__atomic_fetch_add(&function->x_threads, 1, __ATOMIC_RELAXED) == 0)
+        stop_before_exit(); /* what the function has made by now will be there until then */
     if (!alone) {
         predictor_start(&client->predictor, function->words, function->kinds, options->order);
         client_arrive(client);

@@ -6,7 +6,7 @@
  *
  * The list of clients is changed under the manager's `work` lock only, which a fork, a thread's end and predict_close()
  * take as well (manager_pause).  The lock is not held while a function computes: that may take long, and nobody waits for
- * it but predict_close().
+ * it but predict_close() and exit().
  *
  * Guesses run ahead of what is known.  A guess for a call that has begun by now is taken for true and not computed, so a
  * worker that is slower than its caller computes every second call, and the caller the others.  When the history turns out
@@ -17,20 +17,19 @@
 #include "say.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
-#define STRAYS 1u /* wrong guesses in a row that are not yet a reason to begin anew */
+#define STRAYS     1u /* wrong guesses in a row that are not yet a reason to begin anew */
+#define VERDICT_NS 10000000
 
 static struct predict_client *clients;   /* under the lock */
 static struct predict_client *x_arrivals; /* pushed by anyone */
 static const struct predict_function *x_computing;
 static uint32_t x_crowded;
+static bool stopped; /* nothing is computed any more; under the lock */
 
 const char *engine_option(const char *name)
 {
@@ -68,12 +67,13 @@ static bool learn_history(struct predict_client *client)
     return true;
 }
 
-/* Answers declared void count no longer, but their slots are the caller's until it has passed them. */
+/* Answers declared void count no longer, but their slots are the caller's until it has passed them.  The one it passed
+ * last it may be reading. */
 static bool has_room(const struct predict_client *client)
 {
     uint64_t tail = client->x_answers_tail, head = LOAD(&client->x_answers_head);
     uint64_t first = head > client->x_valid_from ? head : client->x_valid_from;
-    return tail - first < client->function->options.ahead && tail - head < ANSWER_SLOTS;
+    return !stopped && tail - first < client->function->options.ahead && tail - head < ANSWER_SLOTS - 1;
 }
 
 /* A worker that has just begun what the caller then does itself is late at the next call as well, and so on: it leaves that
@@ -141,9 +141,11 @@ static bool answer_one(struct predict_client *client)
 
 void client_free(struct predict_client *client)
 {
+    int saved = errno;
     if (client->memos != NULL)
         munmap(client->memos, client->memo_bytes);
     munmap(client, client->bytes);
+    errno = saved;
 }
 
 static void push_arrival(struct predict_client *client)
@@ -205,31 +207,36 @@ static bool wanted(void)
     return false;
 }
 
-/* The share of the last time this thread was ready to run and had no processor: with more than a quarter there is none
- * to spare, and what it takes it takes from the program. */
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* The share of the time with work in which this thread had no processor: with more than a quarter there is none to
+ * spare, and what it takes it takes from the program.  Not from /proc: the program may have forbidden to open files. */
+static struct {
+    uint64_t passed_ns, used_ns; /* since the last verdict */
+    uint64_t seen_ns, seen_used_ns;
+} busy;
+
+static void busy_begins(void)
+{
+    busy.seen_ns = clock_ns(CLOCK_MONOTONIC);
+    busy.seen_used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 static void look_for_crowd(void)
 {
-    static uint64_t last_ns, last_waited_ns;
-    char text[64];
-    unsigned long long ran_ns, waited_ns;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-    if (now_ns - last_ns < 10000000)
+    uint64_t seen_ns = busy.seen_ns, seen_used_ns = busy.seen_used_ns;
+    busy_begins();
+    busy.passed_ns += busy.seen_ns - seen_ns;
+    busy.used_ns += busy.seen_used_ns - seen_used_ns;
+    if (busy.passed_ns < VERDICT_NS)
         return;
-    int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-    ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : -1;
-    if (file >= 0)
-        close(file);
-    if (length <= 0)
-        return;
-    text[length] = '\0';
-    if (sscanf(text, "%llu %llu", &ran_ns, &waited_ns) != 2)
-        return;
-    if (last_ns != 0)
-        STORE_RELAXED(&x_crowded, waited_ns - last_waited_ns > (now_ns - last_ns) / 4);
-    last_ns = now_ns;
-    last_waited_ns = waited_ns;
+    STORE_RELAXED(&x_crowded, busy.used_ns + busy.passed_ns / 4 < busy.passed_ns);
+    busy.passed_ns = busy.used_ns = 0;
 }
 
 bool worker_is_crowded(void)
@@ -244,11 +251,13 @@ static void serve(void)
     fesetenv(FE_DFL_ENV); /* a thread begins with its maker's */
     manager_begin();
     do {
+        busy_begins();
         while (serve_all()) {
             manager_checkpoint();
             if (++rounds % ROUNDS_A_LOOK == 0)
                 look_for_crowd();
         }
+        look_for_crowd();
     } while (manager_sleep(wanted));
     manager_end();
 }
@@ -267,6 +276,14 @@ void worker_after_fork(bool (*keep)(struct predict_client *))
     x_crowded = 0;
 }
 
+/* NULL: any function. */
+static void wait_until_left(const struct predict_function *function)
+{
+    const struct predict_function *computing;
+    for (unsigned turn = 0; (computing = LOAD(&x_computing)) != NULL && (function == NULL || computing == function);)
+        engine_relax(&turn);
+}
+
 void worker_forget(struct predict_function *function)
 {
     manager_pause();
@@ -276,8 +293,15 @@ void worker_forget(struct predict_function *function)
             client->function = NULL;
     }
     manager_resume();
-    for (unsigned turn = 0; LOAD(&x_computing) == function;)
-        engine_relax(&turn);
+    wait_until_left(function);
 }
 
-const struct engine engine = {.name = "predict", .manage = serve};
+void worker_stop(void)
+{
+    manager_pause();
+    stopped = true;
+    manager_resume();
+    wait_until_left(NULL);
+}
+
+const struct engine engine = {.name = "predict", .runs_functions = true, .manage = serve};

@@ -188,18 +188,43 @@ void cheap_is_off_at_once()
               static_cast<unsigned long long>(counts.calls));
 }
 
-void hopeless_is_off_soon()
+template <typename Predicted, typename Argument>
+bool is_off_within(uint64_t calls, bool asks_each_time, Predicted &predicted, Argument &&argument)
+{
+    for (; calls > 0 && !(asks_each_time && predicted.counts().off); calls--) {
+        double x = argument();
+        CHECK(predicted(x) == slow(x));
+    }
+    return predicted.counts().off;
+}
+
+predict_options any_cost()
 {
     predict_options options = {};
     options.floor_ns = 1;
-    static sutler::predictor hopeless(slow, options);
-    struct rng rng = {9};
-    uint64_t calls = 0;
-    while (!hopeless.counts().off) {
-        double x = static_cast<double>(rng_next(&rng));
-        CHECK(hopeless(x) == slow(x));
-        CHECK_MSG(++calls < 20000000, "still on");
+    return options;
+}
+
+// Whoever asks for the counts all the time changes nothing by it.  Where others have the second processor, it pays for
+// nobody, and nothing is shown.
+void what_pays_stays_on()
+{
+    int on[2] = {0, 0}; // without asking, asking
+    for (int i = 0; i < 8 && on[true] == 0; i++) {
+        for (bool asks : {false, true}) {
+            sutler::predictor paying(slow, any_cost());
+            int next = 0;
+            on[asks] += !is_off_within(200000, asks, paying, [&] { return next++ % 5; });
+        }
     }
+    CHECK_MSG(on[true] > 0 || on[false] < 4, "off 8 times in 8 by asking, and %d without", 8 - on[false]);
+}
+
+void hopeless_is_off_soon()
+{
+    static sutler::predictor hopeless(slow, any_cost());
+    struct rng rng = {9};
+    CHECK_MSG(is_off_within(20000000, true, hopeless, [&] { return static_cast<double>(rng_next(&rng)); }), "still on");
     predict_counts counts = hopeless.counts();
     CHECK(counts.threads <= 1);
     test_say("off after %llu us of trying\n", static_cast<unsigned long long>(counts.off_after_us));
@@ -223,6 +248,21 @@ void just_in_time()
     }
 }
 
+int deep(int x)
+{
+    volatile char room[MIB];
+    note();
+    for (size_t i = 0; i < MIB; i += 1024)
+        room[i] = static_cast<char>(x);
+    return room[MIB / 2];
+}
+
+void stacks_are_as_deep()
+{
+    static sutler::predictor diver(deep, forced());
+    until_hit(diver, [&](int i) { CHECK(diver(i) == i); });
+}
+
 void objects_end()
 {
     for (int i = 0; i < 20; i++) {
@@ -243,8 +283,10 @@ int main()
     memoization();
     bits_decide();
     cheap_is_off_at_once();
+    what_pays_stays_on();
     hopeless_is_off_soon();
     just_in_time();
+    stacks_are_as_deep();
     objects_end();
     return 0;
 }
