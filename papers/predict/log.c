@@ -89,17 +89,6 @@ static void *map_part(int create, off_t from, size_t bytes)
     return part != MAP_FAILED ? part : NULL;
 }
 
-static uint64_t clock_cost(void)
-{
-    uint64_t least = UINT64_MAX;
-    for (int i = 0; i < 32; i++) {
-        uint64_t begin = ticks_now(), ticks = ticks_now() - begin;
-        if (ticks < least)
-            least = ticks;
-    }
-    return least;
-}
-
 static bool open_log(void)
 {
     if (pthread_setspecific(thread_key, &mine) != 0 ||
@@ -108,7 +97,6 @@ static bool open_log(void)
     memcpy(mine.header->magic, RECORD_MAGIC, sizeof mine.header->magic);
     mine.header->process = (uint32_t)getpid();
     mine.header->thread = (uint32_t)syscall(SYS_gettid);
-    mine.header->clock_ticks = clock_cost();
     mine.header->first_ns = now_ns();
     mine.header->first_ticks = ticks_now();
     return true;
@@ -158,11 +146,13 @@ static void end_call(uint32_t function, uint64_t ticks)
     struct record_header *header = mine.header;
     if (header == NULL) /* forked since, or the thread ends */
         return;
+    uint64_t begin = ticks_then(), clock = ticks_then() - begin;
     if (header->least_ticks[function] == 0 || ticks < header->least_ticks[function])
         header->least_ticks[function] = ticks;
     if (ticks < header->least_ticks[function] * PREEMPTED) {
         header->timed_calls[function]++;
         header->timed_ticks[function] += ticks;
+        header->clock_ticks[function] += clock < ticks ? clock : ticks;
     }
     header->last_ticks = ticks_now();
     header->last_ns = now_ns();
@@ -172,30 +162,30 @@ static void end_call(uint32_t function, uint64_t ticks)
     EXPORT type name(type x)                                                                                           \
     {                                                                                                                  \
         bool timed = begin_call(FUNCTION_##name, bits_of_##type(x), 0);                                                \
-        uint64_t begin = timed ? ticks_now() : 0;                                                                      \
+        uint64_t begin = timed ? ticks_then() : 0;                                                                     \
         type result = next_##name(x);                                                                                  \
         if (timed)                                                                                                     \
-            end_call(FUNCTION_##name, ticks_now() - begin);                                                            \
+            end_call(FUNCTION_##name, ticks_then() - begin);                                                           \
         return result;                                                                                                 \
     }
 #define BINARY(name, type)                                                                                             \
     EXPORT type name(type x, type y)                                                                                   \
     {                                                                                                                  \
         bool timed = begin_call(FUNCTION_##name, bits_of_##type(x), bits_of_##type(y));                                \
-        uint64_t begin = timed ? ticks_now() : 0;                                                                      \
+        uint64_t begin = timed ? ticks_then() : 0;                                                                     \
         type result = next_##name(x, y);                                                                               \
         if (timed)                                                                                                     \
-            end_call(FUNCTION_##name, ticks_now() - begin);                                                            \
+            end_call(FUNCTION_##name, ticks_then() - begin);                                                           \
         return result;                                                                                                 \
     }
 #define PAIR(name, type)                                                                                               \
     EXPORT void name(type x, type *sine, type *cosine)                                                                 \
     {                                                                                                                  \
         bool timed = begin_call(FUNCTION_##name, bits_of_##type(x), 0);                                                \
-        uint64_t begin = timed ? ticks_now() : 0;                                                                      \
+        uint64_t begin = timed ? ticks_then() : 0;                                                                     \
         next_##name(x, sine, cosine);                                                                                  \
         if (timed)                                                                                                     \
-            end_call(FUNCTION_##name, ticks_now() - begin);                                                            \
+            end_call(FUNCTION_##name, ticks_then() - begin);                                                           \
     }
 #include "functions.def"
 

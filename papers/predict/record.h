@@ -23,9 +23,9 @@ struct record_header {
     char magic[8];
     uint32_t process, thread;
     uint64_t first_ticks, first_ns, last_ticks, last_ns; /* of the thread's calls: the rate of the clock */
-    uint64_t clock_ticks;                                /* that reading the clock twice takes */
     uint64_t calls[RECORD_FUNCTIONS];                    /* more than there are records, where the log was full */
     uint64_t timed_calls[RECORD_FUNCTIONS], timed_ticks[RECORD_FUNCTIONS], least_ticks[RECORD_FUNCTIONS];
+    uint64_t clock_ticks[RECORD_FUNCTIONS]; /* of timed_ticks: what reading the clock took, measured each time */
 };
 
 #endif

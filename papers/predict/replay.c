@@ -65,9 +65,9 @@ static void print_cost(const struct record_header *header, uint32_t function)
     uint64_t timed = header->timed_calls[function], ticks = header->last_ticks - header->first_ticks;
     if (timed == 0 || ticks == 0)
         return;
-    double mean = (double)header->timed_ticks[function] / (double)timed - (double)header->clock_ticks;
+    double mean = (double)(header->timed_ticks[function] - header->clock_ticks[function]) / (double)timed;
     double ns = (double)(header->last_ns - header->first_ns) / (double)ticks;
-    printf(" cost_ns=%.1f", mean > 0 ? mean * ns : 0.0);
+    printf(" cost_ns=%.1f", mean * ns);
 }
 
 /* function < 0: all of them. */
