@@ -19,6 +19,7 @@ class Library:
     name: str
     preload: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
+    is_malloc: bool = True  # else something that is preloaded beside the system's
 
     def environment(self) -> dict[str, str]:
         """What has to be set for it; the user's own preloads come after."""
@@ -52,8 +53,8 @@ def serving_malloc(library: Library) -> str:
 
 
 def works(library: Library) -> str:
-    """An empty string if the library really serves malloc(), else the reason it does not."""
-    if not library.preload:
+    """An empty string if the library really serves malloc(), or is not to, else the reason it does not."""
+    if not library.preload or not library.is_malloc:
         return ""
     try:
         server = serving_malloc(library)

@@ -12,7 +12,8 @@ packages = "real"        a group of data/packages.toml
              before each run; default: as much as the program needs)
 [[sweep]]    as program, run once for each of `values`, which stands in @value@, in the environment too; label names the axis
 [[claim]]    what a paper says, and which of this run's figures decide it: sutler_tool/claims.py
-[[library]]  name, settings, and preload (files) or engine and/or backend (names): a further contender
+[[library]]  name, settings, and preload (files; is_malloc = false where malloc stays the system's) or engine and/or backend
+             (names): a further contender
 [[group]]    name, title, about, base, bases, under: a table of its own for the programs that say group = name: they
              run under the allocators that `under` lists (@peers@ stands for all peers of the run), each compared with the
              one `bases` says, else with `base` (default: glibc); with `subject` it is the other way round: the ratios are
@@ -164,6 +165,7 @@ def load(name: str) -> Suite:
             row["name"],
             tuple(_placed(item) for item in row.get("preload", [])),
             {k: str(v) for k, v in row.get("settings", {}).items()},
+            is_malloc=bool(row.get("is_malloc", True)),
         )
         for row in data.get("library", [])
         if not _over_something(row)
