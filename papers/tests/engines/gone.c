@@ -48,8 +48,12 @@ int main(void)
         sleep_us(5000);
     }
     CHECK_MSG(attended >= 1 && attended <= 4, "the server looks at %lu clients", (unsigned long)attended);
-    uint64_t after = trips();
-    CHECK_MSG(after <= 2 * before, "%lu messages and buckets before, %lu after", (unsigned long)before,
+    uint64_t after = trips(); /* the least of some: a server that waits for a processor serves less at a time */
+    for (int i = 0; i < 9; i++) {
+        uint64_t again = trips();
+        after = again < after ? again : after;
+    }
+    CHECK_MSG(after <= before + before / 10, "%lu messages and buckets before, %lu after", (unsigned long)before,
               (unsigned long)after);
     return 0;
 }
