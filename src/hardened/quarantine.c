@@ -2,8 +2,8 @@
  *
  * The quarantine of blocks of superblocks: for each cid and class a ring of places.  A freed block takes the place of one
  * that was put there earlier, which is released.  The ring is gone through in steps of one or two places, by a hash of the
- * block and a secret: so a block stays for at least half as many frees of its class as there are places, and in which order
- * blocks are released cannot be told.
+ * block and a secret: so a block stays for at least half as many frees of its class as there are places (less by one for
+ * each section that was interrupted), and in which order blocks are released cannot be told.
  *
  * A ring holds QUARANTINE_BYTES of blocks, of larger classes one or two blocks: what is in quarantine is bounded, and small
  * enough to stay in the processor's cache.
@@ -26,6 +26,7 @@
 #define QUARANTINE_BYTES 2048u
 #define PLACES_MAX       128u
 #define PLACES_TOTAL     1024u
+#define ATTEMPTS         8u /* where sections are interrupted: at a ring's first block often, for its page is not there yet */
 
 struct ring {
     uint32_t at, mask; /* the place that was last; racy without sections, where it only says which is next */
@@ -78,13 +79,21 @@ static COLD void start(unsigned slot)
         os_unmap(r, align_up(sizeof *r, os_page_bytes));
 }
 
+/* Mixed twice: blocks lie at equal distances, and there are keys by which one product hardly changes from one to the next. */
+static uint32_t quarantine_step(const void *p, uint32_t at)
+{
+    uint64_t mixed = ((uintptr_t)p ^ at) * marks.order_key;
+    mixed = (mixed ^ mixed >> 32) * marks.order_key;
+    return 1 + (uint32_t)(mixed >> 63);
+}
+
 static void *exchange(unsigned slot, unsigned c, void *p)
 {
     struct rings *r = atomic_load_explicit(&rings_of_slot[slot], memory_order_acquire);
     if (r == NULL)
         return p;
     struct ring *ring = &r->ring[c];
-    ring->at += 1 + (uint32_t)(((uintptr_t)p ^ ring->at) * marks.order_key >> 63);
+    ring->at += quarantine_step(p, ring->at);
     return atomic_exchange_explicit(&ring->places[ring->at & ring->mask], p, memory_order_acq_rel);
 }
 
@@ -96,7 +105,12 @@ void *quarantine_exchange(unsigned c, void *p)
     const unsigned slot = sync_mode == sync_rcs ? sync_slot() : sync_slot_last;
     if (unlikely(atomic_load_explicit(&rings_of_slot[slot], memory_order_relaxed) == NULL))
         start(slot);
-    return by_section ? quarantine_swap(p, c) : exchange(slot, c, p);
+    if (!by_section)
+        return exchange(slot, c, p);
+    void *leaves = p;
+    for (unsigned i = 0; i < ATTEMPTS && leaves == p; i++)
+        leaves = quarantine_swap(p, c);
+    return leaves;
 }
 
 /* ---- emptying ---- */

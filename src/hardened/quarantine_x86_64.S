@@ -21,9 +21,14 @@ FUNCTION quarantine_swap
 	jz	.Lrefused
 	addq	%r8, %rsi
 	movl	RING_AT(%rsi), %r9d
-	movq	%rdi, %rcx				/* one or two places on */
+	movq	%rdi, %rcx				/* one or two places on: quarantine_step() */
 	xorq	%r9, %rcx
-	imulq	marks_page + MARKS_ORDER_KEY(%rip), %rcx
+	movq	marks_page + MARKS_ORDER_KEY(%rip), %r10
+	imulq	%r10, %rcx
+	movq	%rcx, %r11
+	shrq	$32, %r11
+	xorq	%r11, %rcx
+	imulq	%r10, %rcx
 	shrq	$63, %rcx
 	leal	1(%r9, %rcx), %r9d
 	movl	%r9d, RING_AT(%rsi)
