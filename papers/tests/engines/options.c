@@ -175,19 +175,39 @@ static uint64_t busy_ns(int manager)
     return strtoull(text, NULL, 10);
 }
 
+static bool is_asleep(int manager)
+{
+    char path[64], text[256];
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", manager);
+    proc_read(path, text, sizeof text);
+    const char *state = strrchr(text, ')');
+    return state != NULL && state[2] == 'S';
+}
+
+/* A manager sleeps only when nothing is left for it to do; on a loaded machine it may be late. */
+static void let_managers_finish(void)
+{
+    for (int i = 0; i < MANAGERS; i++) {
+        while (!is_asleep(managers[i]))
+            sleep_us(1000);
+    }
+}
+
 static int served_by[MANAGERS];
 
-/* Each thread starts the next one and works alone: the manager that was busiest meanwhile is its. */
+/* Each thread starts the next one and works alone: the manager that was busiest because of it is its. */
 static void *served(void *argument)
 {
     uintptr_t turn = (uintptr_t)argument;
     uint64_t before[MANAGERS];
     pthread_t next;
     warm(100);
+    let_managers_finish();
     for (int i = 0; i < MANAGERS; i++)
         before[i] = busy_ns(managers[i]);
     warm(100);
     warm(300);
+    let_managers_finish();
     for (int i = 1; i < MANAGERS; i++) {
         int best = served_by[turn];
         if (busy_ns(managers[i]) - before[i] > busy_ns(managers[best]) - before[best])
