@@ -4,7 +4,8 @@
  * is the answer wherever waiting for the manager could be for ever:
  *
  *   engine_running  false until the library's constructor is through
- *   engine_bypass   > 0: of this thread; the manager, a forking thread, a library call that may allocate
+ *   engine_bypass   > 0: of this thread; the manager, a forking thread, a library call that may allocate; and a thread that
+ *                   has not called yet (thread.h)
  *   engine_forks    > 0: forks under way, from their prepare handler to their end.  The manager is paused, and a foreign
  *                   prepare handler may be waiting for a lock whose holder is in our malloc: whoever would wait for the
  *                   manager goes around it, and no lock is held from one handler to the next
@@ -18,7 +19,8 @@
 #include "base.h"
 
 extern bool engine_running;
-extern __thread int engine_bypass;
+extern __thread int engine_bypass; /* starts as ENGINE_NEWCOMER */
+#define ENGINE_NEWCOMER (1 << 16)
 extern uint32_t engine_forks;
 
 static inline bool fork_is_under_way(void)

@@ -16,6 +16,7 @@
 #include "backend.h"
 #include "checks.h"
 #include "engine.h"
+#include "thread.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -40,9 +41,16 @@ static inline bool backend_ready(void)
     return LIKELY(LOAD_RELAXED(&engine_running)) || backend_is_open() || backend_ready_slow();
 }
 
+static __attribute__((noinline)) bool through_engine_at_last(void)
+{
+    if (LOAD_RELAXED(&engine_running) && engine_bypass == ENGINE_NEWCOMER)
+        thread_enters();
+    return LOAD_RELAXED(&engine_running) && engine_bypass == 0;
+}
+
 static inline bool through_engine(void)
 {
-    return LIKELY(LOAD_RELAXED(&engine_running) && engine_bypass == 0);
+    return LIKELY(LOAD_RELAXED(&engine_running) && engine_bypass == 0) || through_engine_at_last();
 }
 
 /* errno: it may be another thread that failed, and its errno that was set; and not every backend sets it (mimalloc). */

@@ -25,6 +25,7 @@ static void fork_prepare(void)
 {
     engine_bypass++;
     __atomic_fetch_add(&engine_forks, 1, __ATOMIC_SEQ_CST);
+    threads_fork_prepare();
     engine.fork_prepare();
     checks_fork_prepare();
 }
