@@ -13,6 +13,7 @@
  * engine.  That is harmless (every pointer is the backend's), it only takes the long way.
  */
 #include "backend.h"
+#include "fork_guard.h"
 #include "say.h"
 
 #include <dlfcn.h>
@@ -83,7 +84,7 @@ void backend_open(const char *engine_name, struct backend (*over)(struct backend
     *(void **)&found.realloc = entry_of(handle, "realloc", engine_name);
     *(void **)&found.posix_memalign = entry_of(handle, "posix_memalign", engine_name);
     *(void **)&found.usable = entry_of(handle, "malloc_usable_size", engine_name);
-    backend = over(found);
+    backend = over(fork_guard_over(found));
     STORE(&open_state, 2);
 }
 

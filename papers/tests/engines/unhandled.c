@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The C library's malloc behind a lock that each thread takes for its first call, and holds for a while; no fork handlers.
- * A child of a process in which some thread was in there cannot begin a thread.
+ * A child of a process in which some thread was in there cannot begin a thread.  TEST_HELD=always: for every call.
  */
 #include <dlfcn.h>
 #include <malloc.h>
@@ -9,13 +9,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #define HELD_NS 2000000
+#define HELD_SHORTLY_NS 50000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool is_held_always;
 static __thread bool known __attribute__((tls_model("initial-exec")));
 
 static struct {
@@ -29,6 +32,8 @@ static struct {
 
 static __attribute__((constructor)) void find_libc(void)
 {
+    const char *held = getenv("TEST_HELD");
+    is_held_always = held != NULL && strcmp(held, "always") == 0;
     void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
     *(void **)&below.malloc = dlsym(libc, "malloc");
     *(void **)&below.free = dlsym(libc, "free");
@@ -40,10 +45,10 @@ static __attribute__((constructor)) void find_libc(void)
 
 static void enter(void)
 {
-    if (known)
+    if (known && !is_held_always)
         return;
+    struct timespec held = {0, known ? HELD_SHORTLY_NS : HELD_NS};
     known = true;
-    struct timespec held = {0, HELD_NS};
     pthread_mutex_lock(&lock);
     syscall(SYS_nanosleep, &held, NULL);
     pthread_mutex_unlock(&lock);
