@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The size class table against its own promises: for every size there is, for every offset there is, and the comments
- * beside the rows, which people read and nobody else checks.
+ * The size class table against its own promises: for every size there is, for every offset there is, and the comment
+ * above the rows, which people read and nobody else checks.
  */
 #include <malloc.h>
 
@@ -105,7 +105,7 @@ static void aligned_requests_get_aligned_blocks(void)
     EXPECT_EQ(size_class_of_aligned(SIZE_MAX, 64), CLASS_COUNT);
 }
 
-/* The rows as text: "SIZE_CLASS(b, s)  ... N blocks, T % tail, R % rounding". */
+/* The comment of the table, a line a class: " * B bytes, S slices: N blocks, T % tail, R % rounding". */
 static void comments_say_the_truth(const char *path)
 {
     FILE *file = fopen(path, "r");
@@ -115,9 +115,9 @@ static void comments_say_the_truth(const char *path)
     while (fgets(line, sizeof line, file) != NULL) {
         unsigned bytes, slices, blocks;
         double tail, rounding;
-        if (strncmp(line, "SIZE_CLASS(", 11) != 0)
+        if (strstr(line, " bytes, ") == NULL)
             continue;
-        int fields = sscanf(line, "SIZE_CLASS(%u, %u) /* %u blocks, %lf %% tail, %lf %% rounding */", &bytes, &slices,
+        int fields = sscanf(line, " * %u bytes, %u slices: %u blocks, %lf %% tail, %lf %% rounding", &bytes, &slices,
                             &blocks, &tail, &rounding);
         EXPECT_MSG(fields == 5, "not understood: %s", line);
         EXPECT(c < CLASS_COUNT);
