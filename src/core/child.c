@@ -23,7 +23,7 @@ void child_begin_anew(void)
 }
 
 /* The child may have started threads by now: one of them recovers, the others wait. */
-static COLD void recover(void)
+COLD void child_recover(void)
 {
     uint32_t seen = child_new;
     if (atomic_compare_exchange_strong(child_mark, &seen, child_recovering)) {
@@ -46,12 +46,6 @@ bool child_watch(void)
     os_wipe_on_fork((void *)mark, os_page_bytes); /* where the system cannot, only our handlers tell */
     child_mark = mark;
     return true;
-}
-
-void child_notice(void)
-{
-    if (unlikely(!child_is_noticed()))
-        recover();
 }
 
 uint8_t child_recoveries(void)

@@ -17,7 +17,7 @@ void fast_paths_open(void)
 {
     if (sync_mode != sync_rcs)
         return;
-    region_serve_fast_path();
+    hot.region_bytes = hot.flat_bytes;
 #ifdef SUTLER_HARDENED
     if (!marks.usual)
         return; /* its malloc is slow */
@@ -27,13 +27,6 @@ void fast_paths_open(void)
     hot.small_limit = SMALL_BYTES_MAX + 1;
     hot.medium_limit = CLASS_BYTES_MAX + 1;
 #endif
-}
-
-static void close_fast_paths(void)
-{
-    hot.small_limit = 0;
-    hot.medium_limit = 0;
-    hot.region_bytes = 0;
 }
 
 static void open_again(void)
@@ -47,7 +40,7 @@ void fast_paths_suspend(void)
 {
     lock_take(&vforks_lock);
     if (vforks++ == 0)
-        close_fast_paths();
+        hot.small_limit = hot.medium_limit = hot.region_bytes = 0;
     lock_release(&vforks_lock);
 }
 
@@ -62,7 +55,7 @@ void fast_paths_resume(void)
 void fast_paths_forget(void)
 {
     lock_reset(&vforks_lock);
-    rcs_resume_all();
+    rcs_suspended = 0;
     vforks = 0;
     open_again(); /* perhaps the last of them had ended, and that was not done yet */
 }

@@ -84,11 +84,6 @@ static void *pop(unsigned c)
     return rcs_is_suspended() ? NULL : hot_pop(c);
 }
 
-static void *take(unsigned c)
-{
-    return sync_mode == sync_rcs ? take_by_section(c) : take_locked(c);
-}
-
 /* ---- before memory is refused ---- */
 
 /* What could not be had in the usual way. */
@@ -144,7 +139,7 @@ static void *take_slow(unsigned c, size_t alignment)
 {
     if (!slow_enter())
         return signal_safe_take(size_class[c].bytes, alignment);
-    void *block = take(c);
+    void *block = sync_mode == sync_rcs ? take_by_section(c) : take_locked(c);
     if (unlikely(block == NULL))
         block = take_last_resort(&(struct wanted){.class = c, .size = size_class[c].bytes});
     slow_leave_and_hint();

@@ -15,7 +15,8 @@ bool slow_enter(void)
         return false;
     in_slow_path = true;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    child_notice();
+    if (unlikely(!child_is_noticed()))
+        child_recover();
     if (unlikely(atomic_load_explicit(&signal_safe_is_low, memory_order_relaxed)))
         signal_safe_add();
     return true;

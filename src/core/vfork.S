@@ -34,15 +34,11 @@ END_FUNCTION vfork
 	EXPORTED __vfork
 	.set	__vfork, vfork
 #elif defined(__aarch64__)
+#include "rcs/section_aarch64.h"
 #define CLONE_VFORK_VM_SIGCHLD 0x4111
 
 	.text
-	.globl	vfork
-	.type	vfork, %function
-	.p2align 4
-vfork:
-	.cfi_startproc
-	hint	#34				/* bti c */
+FUNCTION vfork, exported=1
 	stp	x29, x30, [sp, #-16]!
 	.cfi_adjust_cfa_offset 16
 	.cfi_offset x29, -16
@@ -63,8 +59,7 @@ vfork:
 	cbz	x0, 1f
 	b	vfork_returns
 1:	ret					/* the child */
-	.cfi_endproc
-	.size	vfork, . - vfork
+END_FUNCTION vfork
 	.globl	__vfork
 	.type	__vfork, %function
 	.set	__vfork, vfork

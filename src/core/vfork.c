@@ -24,14 +24,14 @@ bool vfork_begins(void)
         return false;
     fast_paths_suspend();
     slow_leave();
-    rcs_suspend();
+    rcs_suspended++;
     return true;
 }
 
 int vfork_returns(long result)
 {
     if (core_ready()) {
-        rcs_resume();
+        rcs_suspended--;
         const bool entered = slow_enter(); /* not if the child was killed in a slow path */
         fast_paths_resume();
         if (entered)

@@ -3,7 +3,7 @@
  * The child of a vfork shares its parent's memory, thread-local variables included, while the parent's thread stands
  * still.  The system does not restart its sections, and its cid is the one its parent had, which may be another thread's
  * by now: it must not run any.  So vfork is ours (vfork.S): for as long as such a child lives the fast paths are closed,
- * for all threads, and what allocates in the child takes locks (rcs_suspend).
+ * for all threads, and what allocates in the child takes locks (rcs_suspended).
  *
  * A child made by clone(CLONE_VM) without libc's vfork is not seen.
  */

@@ -75,42 +75,29 @@ static size_t flat_bytes(void)
     return (gap_count == 0 ? top : min_size(top, gap[0].first)) << SLICE_SHIFT;
 }
 
-void region_serve_fast_path(void)
-{
-    hot.region_bytes = hot.flat_bytes;
-}
-
-/* What goes with a unit of descriptors in the hardened library: the states of its slices' blocks (marks/state.h). */
-static int describe_states(size_t slice)
-{
-#ifdef SUTLER_HARDENED
-    return os_map_at(state_of(slice_address((uint32_t)slice)), (UNIT_SLICES << SLICE_SHIFT) >> STATE_SHIFT);
-#else
-    (void)slice;
-    return 0;
-#endif
-}
-
 static int describe_unit(size_t slice)
 {
     char *descriptors = hot.descriptors + (slice << DESCRIPTOR_SHIFT);
     int error = os_map_at(descriptors, DESCRIPTOR_UNIT);
-    if (error == 0 && (error = describe_states(slice)) != 0)
-        os_unmap(descriptors, DESCRIPTOR_UNIT);
+#ifdef SUTLER_HARDENED /* the states of its slices' blocks (marks/state.h) go with a unit of descriptors */
+    if (error == 0) {
+        error = os_map_at(state_of(slice_address((uint32_t)slice)), (UNIT_SLICES << SLICE_SHIFT) >> STATE_SHIFT);
+        if (error != 0)
+            os_unmap(descriptors, DESCRIPTOR_UNIT);
+    }
+#endif
     return error;
 }
 
+#ifdef SUTLER_HARDENED
 /* The states lie below the descriptors, as far away as there may be descriptors. */
 static void place_states(size_t slices_max)
 {
-#ifdef SUTLER_HARDENED
     uintptr_t states = (uintptr_t)hot.descriptors - (slices_max << DESCRIPTOR_SHIFT) -
                        (slices_max << (SLICE_SHIFT - STATE_SHIFT));
     marks_place_states(states - (hot.region_base >> STATE_SHIFT));
-#else
-    (void)slices_max;
-#endif
 }
+#endif
 
 /* Makes sure the first `slices` slices have descriptors. */
 static int describe(size_t slices)
@@ -161,7 +148,9 @@ bool region_start(void)
             hot.region_base = base;
             hot.descriptors = (char *)(base - (REGION_SLICES_MAX << DESCRIPTOR_SHIFT >> (30 - shift)));
             limit = REGION_SLICES_MAX >> (30 - shift);
+#ifdef SUTLER_HARDENED
             place_states(limit);
+#endif
             int error = describe(1);
             if (error == 0)
                 return true;

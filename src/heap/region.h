@@ -35,9 +35,6 @@ bool region_start(void);
  * lock. */
 bool region_open(size_t slices, bool is_dense, uint32_t *first, size_t *count);
 
-/* Lets free's fast path look descriptors up: rcs mode. */
-void region_serve_fast_path(void);
-
 /* True if the system's huge pages are of 2 MiB.  Where a page is 16 or 64 KiB they are of 32 or 512 MiB, and one touch
  * would bring a hundred times what is in use: those are only asked for with huge_pages=on. */
 bool region_fits_huge_pages(void);

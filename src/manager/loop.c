@@ -51,7 +51,7 @@ static void work(void)
         if (atomic_exchange(&heap_demand, demand_none) != demand_none)
             jobs_rouse(job_on_demand, now);
         next = jobs_run(now);
-        manager_note_cpu_us(os_thread_cpu_us());
+        atomic_store_explicit(&manager_life.cpu_us, os_thread_cpu_us(), memory_order_relaxed);
         sleep_until(next);
     }
 }

@@ -36,6 +36,7 @@ struct manager_life {
     _Atomic uint32_t calls;         /* of those, the ones that will end in the thread that made them */
     _Atomic uint64_t not_before_ns; /* none is started until then; 0: whenever it is worthwhile */
     _Atomic uint32_t last_tid;      /* of the last one started; 0 once it is known to be gone */
+    _Atomic uint64_t cpu_us;        /* cpu time it has used; 0 if it never ran */
     uint32_t process;               /* the one it was started in; 0: none was */
     struct {
         uint32_t tid;
@@ -79,8 +80,5 @@ extern bool manager_sees_credentials;
 bool manager_fork_prepare(bool may_wait);
 /* In any child: there is no manager in it. */
 void manager_forget(void);
-
-/* Cpu time the manager has used, in microseconds; 0 if it never ran. */
-uint64_t manager_cpu_us(void);
 
 #endif

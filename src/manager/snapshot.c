@@ -58,7 +58,7 @@ void snapshot_take(struct sutler_stats *stats)
     stats->live_bytes += large.bytes;
     stats->takeovers = takeover_count;
     stats->aborts = rcs_restarts;
-    stats->manager_cpu_us = manager_cpu_us();
+    stats->manager_cpu_us = atomic_load_explicit(&manager_life.cpu_us, memory_order_relaxed);
     struct wait_counts waits = wait_counts();
     stats->lock_waits = waits.waits;
     stats->wait_us = waits.ns / 1000;

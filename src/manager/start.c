@@ -135,12 +135,6 @@ static void start(void)
 
 /* ---- whether ---- */
 
-/* True if nobody wants the manager gone, and the last one has left. */
-static bool may_start(void)
-{
-    return atomic_load(&manager_life.parks) == 0 && atomic_load(&manager_life.tid) == 0;
-}
-
 static bool is_time(void)
 {
     uint64_t not_before_ns = atomic_load(&manager_life.not_before_ns);
@@ -171,7 +165,9 @@ static bool is_worthwhile(void)
 COLD void manager_hint_slow(enum manager_state state)
 {
     if (state == manager_absent) {
-        if (may_start() && is_worthwhile())
+        /* Nobody wants it gone, and the last one has left. */
+        bool may_start = atomic_load(&manager_life.parks) == 0 && atomic_load(&manager_life.tid) == 0;
+        if (may_start && is_worthwhile())
             start();
     } else if (state != manager_forbidden) {
         uint32_t raised = demand_raised;

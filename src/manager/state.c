@@ -18,7 +18,6 @@
 #include "os/os.h"
 
 struct manager_life manager_life;
-static _Atomic uint64_t cpu_us;
 
 bool manager_change(enum manager_state from, enum manager_state to)
 {
@@ -62,14 +61,4 @@ void manager_stay_away(uint64_t for_ns)
         continue;
     if (manager_state() == manager_busy || manager_state() == manager_asleep)
         manager_ask_to_stop();
-}
-
-void manager_note_cpu_us(uint64_t us)
-{
-    atomic_store_explicit(&cpu_us, us, memory_order_relaxed);
-}
-
-uint64_t manager_cpu_us(void)
-{
-    return atomic_load_explicit(&cpu_us, memory_order_relaxed);
 }

@@ -27,9 +27,6 @@ void manager_ask_to_stop(void);
  * stop, and none is started for so long from now on. */
 void manager_stay_away(uint64_t for_ns);
 
-/* By the manager: its cpu time so far. */
-void manager_note_cpu_us(uint64_t us);
-
 /* ---- loop.c, start.c ---- */
 
 /* The manager's thread: returns when it was asked to stop, or is in the program's way. */

@@ -22,12 +22,6 @@ struct piece {
     bool skips; /* the rest of an entry whose beginning did not fit */
 };
 
-static void move_down(char *text, size_t from, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++)
-        text[i] = text[from + i];
-}
-
 /* Visits the whole entries and keeps the rest. */
 static void visit_whole(struct piece *p, const char *prefix, void (*visit)(const char *entry))
 {
@@ -44,7 +38,7 @@ static void visit_whole(struct piece *p, const char *prefix, void (*visit)(const
         p->skips = true;
     if (p->skips)
         p->used = 0;
-    move_down(p->text, start, p->used);
+    __builtin_memmove(p->text, p->text + start, p->used);
 }
 
 static void each_from_proc(const char *prefix, void (*visit)(const char *entry))

@@ -12,16 +12,11 @@
 /* glibc's SIGSETXID, which glibc does not let anybody else block.  glibc itself sends it to the threads it knows. */
 #define SIGNAL_TO_ALL_THREADS 33
 
-static void drop_capabilities(void)
+void os_guest_renounce(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
     sys_call(SYS_capset, (long)&header, (long)none, 0, 0, 0, 0);
-}
-
-void os_guest_renounce(void)
-{
-    drop_capabilities();
     uint64_t answered = 1ull << (SIGNAL_TO_ALL_THREADS - 1);
     sys_call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&answered, 0, sizeof answered, 0, 0);
 }

@@ -25,21 +25,15 @@ uint64_t os_file_opens(void)
     return opens;
 }
 
-static long read_beginning(const char *path, char *text, size_t size)
-{
-    long fd = os_open(path);
-    if (sys_failed(fd))
-        return fd;
-    long length = sys_call(SYS_read, fd, (long)text, (long)size, 0, 0, 0);
-    sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-    return length;
-}
-
 static const char *read_file(enum need need, const char *path, char *text, size_t size)
 {
     long length = 0;
     if (need_begins(need)) {
-        length = read_beginning(path, text, size - 1);
+        long fd = os_open(path);
+        if (!sys_failed(fd)) {
+            length = sys_call(SYS_read, fd, (long)text, (long)(size - 1), 0, 0, 0);
+            sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+        }
         need_ends();
     }
     text[length > 0 ? length : 0] = '\0';
@@ -56,10 +50,18 @@ const char *os_read_file_for_report(const char *path, char *text, size_t size)
     return read_file(need_plain, path, text, size);
 }
 
-/* What follows `key` at the start of a line; nothing if no line has it. */
+static const char *after_digits(const char *text)
+{
+    while (*text >= '0' && *text <= '9')
+        text++;
+    return text;
+}
+
+/* What follows `key` at the start of a line, or behind the line's number; nothing if no line has it. */
 static const char *after_key(const char *text, const char *key)
 {
     while (*text != '\0') {
+        text = after_digits(text);
         if (text_begins(text, key))
             return text + text_length(key);
         while (*text != '\0' && *text++ != '\n')
@@ -68,18 +70,12 @@ static const char *after_key(const char *text, const char *key)
     return text;
 }
 
-static const char *after_digits(const char *text)
-{
-    while (*text >= '0' && *text <= '9')
-        text++;
-    return text;
-}
-
 /* ---- the process's group and those around it, inmost first ---- */
 
 struct group {
     char path[PATH_MAX];
     size_t length, root_length;
+    const struct version *version;
 };
 
 /* Where a version keeps its files, and what it calls them. */
@@ -107,20 +103,6 @@ static void group_append(struct group *g, const char *text)
     g->path[g->length] = '\0';
 }
 
-/* The path in the row of this version; NULL if there is none. */
-static const char *path_of(const char *rows, const struct version *v)
-{
-    while (*rows != '\0') {
-        while (*rows >= '0' && *rows <= '9')
-            rows++;
-        if (text_begins(rows, v->row))
-            return rows + text_length(v->row);
-        while (*rows != '\0' && *rows++ != '\n')
-            ;
-    }
-    return NULL;
-}
-
 /* The rows that name the process's groups, of all versions. */
 static const char *read_rows(char *text, size_t size)
 {
@@ -129,11 +111,12 @@ static const char *read_rows(char *text, size_t size)
 
 static void group_own(struct group *g, const char *rows, const struct version *v)
 {
-    const char *path = path_of(rows, v);
+    const char *path = after_key(rows, v->row);
+    g->version = v;
     g->length = 0;
     group_append(g, v->root);
     g->root_length = g->length;
-    if (path != NULL && path[0] == '/' && path[1] != '\n')
+    if (path[0] == '/' && path[1] != '\n')
         group_append(g, path);
 }
 
@@ -157,14 +140,27 @@ static const char *group_read(struct group *g, const char *file, char *text, siz
     return text;
 }
 
+/* The least that `of` says of the process's group and those around it. */
+static size_t least_of_groups(const char *rows, const struct version *v, size_t (*of)(struct group *g))
+{
+    size_t least = SIZE_MAX;
+    struct group g;
+    group_own(&g, rows, v);
+    do
+        least = min_size(least, of(&g));
+    while (group_up(&g));
+    return least;
+}
+
 /* ---- answers ---- */
 
 /* Version 1 says so with a number: a little less than the largest there is. */
 #define NO_LIMIT_BYTES ((size_t)1 << 60)
 
-static size_t group_headroom(struct group *g, const struct version *v)
+static size_t headroom(struct group *g)
 {
     char text[4096];
+    const struct version *v = g->version;
     size_t limit = text_number(group_read(g, v->limit, text, sizeof text));
     if (v->soft_limit != NULL)
         limit = min_size(limit, text_number(group_read(g, v->soft_limit, text, sizeof text)));
@@ -179,17 +175,6 @@ static size_t group_headroom(struct group *g, const struct version *v)
     return limit > used ? limit - used : 0;
 }
 
-static size_t groups_headroom(const char *rows, const struct version *v)
-{
-    size_t headroom = SIZE_MAX;
-    struct group g;
-    group_own(&g, rows, v);
-    do
-        headroom = min_size(headroom, group_headroom(&g, v));
-    while (group_up(&g));
-    return headroom;
-}
-
 size_t os_machine_headroom(void)
 {
     char text[256];
@@ -201,7 +186,7 @@ size_t os_groups_headroom(void)
 {
     char text[PATH_MAX];
     const char *rows = read_rows(text, sizeof text);
-    return min_size(groups_headroom(rows, &version_2), groups_headroom(rows, &version_1));
+    return min_size(least_of_groups(rows, &version_2, headroom), least_of_groups(rows, &version_1, headroom));
 }
 
 static bool is_there(const char *path)
@@ -221,7 +206,7 @@ bool os_groups_are_known(void)
 {
     char text[PATH_MAX];
     const char *rows = read_rows(text, sizeof text);
-    const bool by_version_1 = path_of(rows, &version_1) != NULL;
+    const bool by_version_1 = *after_key(rows, version_1.row) != '\0';
     return *rows == '\0' || is_there(by_version_1 ? "/sys/fs/cgroup/memory/cgroup.procs" : "/sys/fs/cgroup/cgroup.procs");
 }
 
@@ -251,7 +236,8 @@ unsigned os_memory_stall_percent(void)
 
 static size_t percent_of(size_t quota, size_t period)
 {
-    return quota == SIZE_MAX || period == SIZE_MAX || period == 0 ? UINT32_MAX : quota * 100 / period;
+    bool is_known = quota != SIZE_MAX && period != SIZE_MAX && period != 0;
+    return is_known ? min_size(quota * 100 / period, UINT32_MAX) : UINT32_MAX;
 }
 
 static size_t quota_2(struct group *g)
@@ -270,17 +256,6 @@ static size_t quota_1(struct group *g)
     return percent_of(quota, text_number(group_read(g, "/cpu.cfs_period_us", text, sizeof text)));
 }
 
-static size_t groups_quota(const char *rows, const struct version *v, size_t (*quota)(struct group *g))
-{
-    size_t percent = UINT32_MAX;
-    struct group g;
-    group_own(&g, rows, v);
-    do
-        percent = min_size(percent, quota(&g));
-    while (group_up(&g));
-    return percent;
-}
-
 unsigned os_cpu_quota_percent(void)
 {
     /* Two controllers of version 1 are mostly mounted as one, under both names. */
@@ -288,9 +263,9 @@ unsigned os_cpu_quota_percent(void)
     static const struct version both = {.row = ":cpu,cpuacct:", .root = "/sys/fs/cgroup/cpu"};
     char text[PATH_MAX];
     const char *rows = read_rows(text, sizeof text);
-    size_t percent = groups_quota(rows, &version_2, quota_2);
-    const struct version *v = path_of(rows, &alone) != NULL ? &alone : &both;
-    return (unsigned)min_size(percent, groups_quota(rows, v, quota_1));
+    size_t percent = least_of_groups(rows, &version_2, quota_2);
+    const struct version *v = *after_key(rows, alone.row) != '\0' ? &alone : &both;
+    return (unsigned)min_size(percent, least_of_groups(rows, v, quota_1));
 }
 
 /* ---- processors ---- */

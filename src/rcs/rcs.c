@@ -34,16 +34,6 @@ extern const unsigned int __rseq_size __attribute__((weak));
 #define AT_RSEQ_FEATURE_SIZE 27
 #endif
 
-static char *thread_pointer(void)
-{
-    return __builtin_thread_pointer();
-}
-
-static uint32_t rseq_field(size_t offset)
-{
-    return *(volatile uint32_t *)(thread_pointer() + hot.rseq + offset);
-}
-
 /* mm_cid is there if the kernel fills 28 bytes and libc registered as many.  glibc 2.35-2.40 registers 32 whatever it
  * reports in __rseq_size, which is 32 or 20. */
 static bool has_mm_cid(void)
@@ -74,8 +64,8 @@ static enum rcs_verdict probe(enum sync_mode wanted, struct heap *empty)
         return rcs_no_libc;
     hot.rseq = __rseq_offset;
     hot.cid = hot.rseq + (has_mm_cid() ? RSEQ_MM_CID : RSEQ_CPU_ID);
-    uint32_t cid = sync_cid();
-    if ((int32_t)rseq_field(RSEQ_CPU_ID) < 0 || cid >= slot_count)
+    int32_t cpu = *(volatile int32_t *)((char *)__builtin_thread_pointer() + hot.rseq + RSEQ_CPU_ID);
+    if (cpu < 0 || sync_cid() >= slot_count)
         return rcs_no_libc;
     bool fenced = os_has_rseq_fence();
     if (fenced && (!os_rseq_fence_register() || !os_rseq_fence()))
@@ -112,27 +102,7 @@ unsigned sync_slot(void)
     return sync_slot_last;
 }
 
-THREAD_LOCAL uint8_t suspended;
-
-void rcs_suspend(void)
-{
-    suspended++;
-}
-
-void rcs_resume(void)
-{
-    suspended--;
-}
-
-void rcs_resume_all(void)
-{
-    suspended = 0;
-}
-
-bool rcs_is_suspended(void)
-{
-    return unlikely(suspended != 0);
-}
+THREAD_SHARED uint8_t rcs_suspended;
 
 bool rcs_has_fence(void)
 {

@@ -74,12 +74,13 @@ extern THREAD_SHARED uint32_t sync_slot_last;
 enum rcs_result rcs_compare_and_store(struct heap *heap, const uint64_t *probe, uint64_t expected, uint64_t *target,
                                       uint64_t value);
 
-/* The calling thread runs no sections from here to rcs_resume: it may be the child of a vfork, which the system does not
- * restart, and whose cid another thread may have by now.  Calls nest. */
-void rcs_suspend(void);
-void rcs_resume(void);
-void rcs_resume_all(void); /* in a forked child */
-bool rcs_is_suspended(void);
+/* Unless it is 0 the calling thread runs no sections: it may be the child of a vfork, which the system does not restart,
+ * and whose cid another thread may have by now.  Vforks nest. */
+extern THREAD_SHARED uint8_t rcs_suspended;
+static inline bool rcs_is_suspended(void)
+{
+    return unlikely(rcs_suspended != 0);
+}
 
 /* Returns after every section that was running anywhere in the process when it was called has ended or been restarted.
  * Costs 0.3 to 26 us.  Does nothing in lock mode, where locks do the work. */

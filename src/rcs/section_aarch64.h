@@ -5,9 +5,11 @@
 #include "rcs/hot.h"
 #include "rcs/results.h"
 
-.macro FUNCTION name
+.macro FUNCTION name, exported=0
 	.globl	\name
+	.if	\exported == 0
 	.hidden	\name
+	.endif
 	.type	\name, %function
 	.p2align 6
 \name:
