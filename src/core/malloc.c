@@ -97,7 +97,7 @@ struct wanted {
 static void *squeeze(struct wanted *w)
 {
     if (w->block != NULL)
-        return large_resize_squeezed(w->block, w->size);
+        return large_resize(w->block, w->size, true);
     if (w->class < CLASS_COUNT)
         return heap_take_wherever(heap_here(), w->class);
     return large_squeeze(w->size, w->alignment, &w->zero);

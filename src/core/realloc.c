@@ -89,7 +89,7 @@ static NOINLINE void *resize(void *p, size_t size)
         return p;
     if ((old.kind == block_large || old.kind == block_mapping) && size > CLASS_BYTES_MAX && size <= PTRDIFF_MAX &&
         slow_enter()) {
-        void *moved = large_resize(p, size);
+        void *moved = large_resize(p, size, false);
         slow_leave();
         return moved != NULL ? moved : resize_hard(p, old, size);
     }

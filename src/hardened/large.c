@@ -162,7 +162,7 @@ void *large_reharden(void *p, struct live live, size_t size)
         memset((char *)p + live.size, 0, canary_length(live.bytes - live.size));
     void *moved = NULL;
     if (slow_enter()) {
-        moved = large_resize(p, padded(max_size(size, CLASS_BYTES_MAX + 1)));
+        moved = large_resize(p, padded(max_size(size, CLASS_BYTES_MAX + 1)), false);
         slow_leave();
     }
     if (moved == NULL) {

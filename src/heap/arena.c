@@ -150,7 +150,6 @@ bool arena_open(struct arena *a, size_t slices)
     size_t missing = slices > have ? slices - have : 0;
     if (!region_open(missing, a == &arena[span_dense], &first, &count))
         return false;
-    span_count.opened_bytes += count << SLICE_SHIFT;
     if (a == &arena[span_large])
         for (size_t i = 0; i < count; i++)
             slice_at(first + (uint32_t)i)->is_large = true;

@@ -141,6 +141,18 @@ void heap_undo_offline(struct heap *h, struct superblock *s)
     heap_push_pending(h, s);
 }
 
+struct superblock *heap_detach(struct heap *h, struct superblock *s)
+{
+    ASSERT(lock_is_mine(&h->lock));
+    if (s == NULL)
+        return NULL;
+    heap_take_offline(h, s);
+    if (rcs_fence())
+        return s;
+    heap_undo_offline(h, s);
+    return NULL;
+}
+
 enum rcs_result heap_give_up(struct heap *h, struct superblock *s)
 {
     ASSERT(lock_is_mine(&h->lock));

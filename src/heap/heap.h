@@ -102,6 +102,8 @@ void heap_take_offline(struct heap *h, struct superblock *s);
 enum rcs_result heap_give_up(struct heap *h, struct superblock *s);
 /* The fence was refused: a superblock taken offline from `h`, not yet touched, goes back.  No lock needed. */
 void heap_undo_offline(struct heap *h, struct superblock *s);
+/* Detaches `s` (which may be NULL) of `h` by a fence.  NULL if that is refused. */
+struct superblock *heap_detach(struct heap *h, struct superblock *s);
 
 /* ---- the pending stack ---- */
 /* Has `h` relist `s` later.  No lock needed; async-signal-safe. */
@@ -144,8 +146,6 @@ void *heap_take_detached(struct heap *h, unsigned c);
 /* Before memory is refused: a block of any heap's superblock, which becomes h's, or of a fresh one however short.  `h`
  * may be NULL, where there is no memory for a heap: then it is the global heap's.  No lock held. */
 void *heap_take_wherever(struct heap *h, unsigned c);
-/* A detached superblock of class `c` with room, from the global heap, a heap at rest or fresh memory; or NULL. */
-struct superblock *heap_acquire(struct heap *h, unsigned c);
 
 /* ---- global heap (relist.c); these take its lock ---- */
 void global_adopt(struct superblock *s);

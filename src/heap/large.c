@@ -187,14 +187,9 @@ static void *span_block_resize(void *p, size_t size, bool squeezes)
     return p;
 }
 
-void *large_resize(void *p, size_t size)
+void *large_resize(void *p, size_t size, bool squeezes)
 {
-    return is_span(p) ? span_block_resize(p, size, false) : mapping_resize(p, size);
-}
-
-void *large_resize_squeezed(void *p, size_t size)
-{
-    return is_span(p) ? span_block_resize(p, size, true) : mapping_resize(p, size);
+    return is_span(p) ? span_block_resize(p, size, squeezes) : mapping_resize(p, size);
 }
 
 static void count_spans(struct large_counts *counts)

@@ -57,10 +57,8 @@ void large_give_later(void *p);
 void large_give_deferred(void);
 
 /* Resizes without copying: in place, or for mappings wherever the system puts it.  NULL if that cannot be done (the
- * block is as it was). */
-void *large_resize(void *p, size_t size);
-/* The same before memory is refused. */
-void *large_resize_squeezed(void *p, size_t size);
+ * block is as it was).  `squeezes`: before memory is refused. */
+void *large_resize(void *p, size_t size, bool squeezes);
 
 /* Unmaps the deferred mappings; returns their bytes.  In a pass, which yields now and then. */
 size_t mapping_unmap_deferred(void);

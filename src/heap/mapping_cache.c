@@ -34,12 +34,6 @@ bool mapping_cache_prepare(uintptr_t address, size_t bytes)
     return has_room(bytes) && (ample_for(cached_bytes + bytes + span_dirty_bytes()) || os_give_up((void *)address, bytes));
 }
 
-/* Called when the mapping is out of the cache, so that a child made meanwhile does not know of it. */
-static bool give_to_children(struct kept *k)
-{
-    return !k->dontfork || os_keep_from_children((void *)k->mapping.address, k->mapping.bytes, false);
-}
-
 uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got)
 {
     ASSERT(lock_is_mine(&mapping_lock));
@@ -48,8 +42,10 @@ uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got)
         if (found.mapping.address == 0 || found.mapping.bytes < bytes || found.mapping.bytes > bytes + bytes / 4 ||
             (found.mapping.address & (alignment - 1)) != 0)
             continue;
+        /* Children get it when it is out of the cache: one that is made meanwhile does not know of it. */
         mapping_set(&k->mapping, 0, 0);
-        if (unlikely(!give_to_children(&found))) {
+        if (unlikely(found.dontfork &&
+                     !os_keep_from_children((void *)found.mapping.address, found.mapping.bytes, false))) {
             mapping_set(&k->mapping, found.mapping.address, found.mapping.bytes);
             continue;
         }

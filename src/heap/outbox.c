@@ -78,17 +78,11 @@ static bool is_wanted(struct heap *h, bool all, bool *changed)
     return all || same;
 }
 
-static void close_outbox(struct heap *h)
+/* NULL: closes it. */
+static void set_outbox(struct heap *h, uint64_t *chains)
 {
     lock_take(&h->lock);
-    __atomic_store_n(&h->outbox, NULL, __ATOMIC_RELEASE);
-    lock_release(&h->lock);
-}
-
-static void open_outbox(struct heap *h)
-{
-    lock_take(&h->lock);
-    __atomic_store_n(&h->outbox, h->chain, __ATOMIC_RELEASE);
+    __atomic_store_n(&h->outbox, chains, __ATOMIC_RELEASE);
     lock_release(&h->lock);
 }
 
@@ -113,14 +107,14 @@ void outboxes_send(bool all, bool *changed)
             struct heap *h = heap_list[next];
             if (h->outbox == NULL || !is_wanted(h, all, changed))
                 continue;
-            close_outbox(h);
+            set_outbox(h, NULL);
             closed[count++] = h;
         }
         bool fenced = count > 0 && rcs_fence();
         for (unsigned i = 0; i < count; i++) {
             if (fenced)
                 empty(closed[i]);
-            open_outbox(closed[i]);
+            set_outbox(closed[i], closed[i]->chain);
         }
     }
 }

@@ -16,20 +16,16 @@ void purge_batch_flush(struct purge_batch *batch)
     batch->split = 0;
 }
 
-static void split_once(struct purge_batch *batch, void *part)
-{
-    uintptr_t page = align_down((uintptr_t)part, HUGE_PAGE_BYTES);
-    if (page != batch->split)
-        huge_split(part);
-    batch->split = page;
-}
-
 void purge_batch_add(struct purge_batch *batch, void *address, size_t bytes)
 {
     uintptr_t start = (uintptr_t)address, end = start + bytes;
     void *part[2];
-    for (unsigned count = huge_parts(address, bytes, part), i = 0; i < count; i++)
-        split_once(batch, part[i]);
+    for (unsigned count = huge_parts(address, bytes, part), i = 0; i < count; i++) {
+        uintptr_t page = align_down((uintptr_t)part[i], HUGE_PAGE_BYTES);
+        if (page != batch->split)
+            huge_split(part[i]);
+        batch->split = page;
+    }
     huge_note_whole(align_up(start, HUGE_PAGE_BYTES), align_down(end, HUGE_PAGE_BYTES));
     if (batch->count == OS_RANGES_MAX)
         purge_batch_flush(batch);

@@ -89,11 +89,12 @@ static unsigned superblocks_of(const struct heap *h, unsigned c)
 /* In the dense arena one touch may bring 2 MiB, so only what the program is seen to fill belongs there.  A heap may
  * never have more than its first superblock of a class; of larger blocks it counts as filling only from the fifth
  * on. */
-static bool is_dense(const struct heap *h, unsigned c)
+static enum span_use use_for(const struct heap *h, unsigned c)
 {
     const unsigned used_up = 4;
-    return size_class[c].bytes <= DENSE_BYTES_MAX * 4 &&
-           superblocks_of(h, c) > (size_class[c].bytes <= DENSE_BYTES_MAX ? 0 : used_up);
+    bool is_dense = size_class[c].bytes <= DENSE_BYTES_MAX * 4 &&
+                    superblocks_of(h, c) > (size_class[c].bytes <= DENSE_BYTES_MAX ? 0 : used_up);
+    return is_dense ? span_dense : span_large;
 }
 
 /* Slices of a fresh superblock: a heap's first has a sixteenth of the class's length and its second a quarter.  So
@@ -110,11 +111,6 @@ static unsigned slices_used(unsigned c, size_t slices)
     const struct size_class *row = &size_class[c];
     size_t blocks = max_size(1, slices * SLICE_BYTES / row->bytes);
     return blocks >= row->blocks ? row->slices : (unsigned)slices_for(blocks * row->bytes);
-}
-
-static enum span_use use_for(const struct heap *h, unsigned c)
-{
-    return is_dense(h, c) ? span_dense : span_large;
 }
 
 static struct superblock *fresh(const struct heap *h, unsigned c)
@@ -143,19 +139,13 @@ static struct superblock *heap_find(struct heap *h, unsigned c)
     return s != NULL ? s : heap_take_from_resting(h, c);
 }
 
-struct superblock *heap_acquire(struct heap *h, unsigned c)
+/* The same, or one of fresh memory. */
+static struct superblock *acquire(struct heap *h, unsigned c)
 {
     struct superblock *s = heap_find(h, c);
     if (s == NULL)
         s = fresh(h, c);
     return s != NULL ? s : fresh_short(h, c);
-}
-
-/* Until the commit, sections of the caller's heap may run on `old`.  (In lock mode the lock excludes them.) */
-static enum rcs_result activate(struct heap *h, unsigned c, struct superblock *old, struct superblock *s)
-{
-    uint64_t *slot = (uint64_t *)&h->active[c];
-    return heap_commit(h, s, slot, (uint64_t)(uintptr_t)old, slot, (uint64_t)(uintptr_t)s);
 }
 
 /* True if the next of the top block does not continue the count: then a pop refuses it, for somebody wrote to it after
@@ -235,7 +225,9 @@ static enum refill install(struct heap *h, unsigned c, struct superblock *old, s
         return stocked == refill_exhausted ? refill_moved : stocked; /* others took its blocks: start over */
     }
     superblock_set_owner(s, h);
-    result = activate(h, c, old, s);
+    /* Until the commit, sections of the caller's heap may run on `old`.  (In lock mode the lock excludes them.) */
+    uint64_t *slot = (uint64_t *)&h->active[c];
+    result = heap_commit(h, s, slot, (uintptr_t)old, slot, (uintptr_t)s);
     if (result != rcs_done) {
         heap_push_pending(h, s);
         return refill_failed(result);
@@ -252,12 +244,6 @@ static bool is_left_to_collect(const struct heap *h, const struct superblock *s)
     const unsigned aside_max = 3;
     return superblock_freelist(s) == 0 && !superblock_is_carvable(s) && remote_is_trickle(s) &&
            h->class[s->class].listed < aside_max;
-}
-
-static enum refill fill_own_holes(struct heap *h, struct superblock *s)
-{
-    s->has_holes = false;
-    return restock(h, s, false);
 }
 
 enum refill heap_refill(struct heap *h, unsigned c)
@@ -277,8 +263,10 @@ enum refill heap_refill(struct heap *h, unsigned c)
     }
     if (s == NULL)
         s = choose(h, c, trickle);
-    if (s == NULL && active->uncarved != 0)
-        return fill_own_holes(h, active);
+    if (s == NULL && active->uncarved != 0) {
+        active->has_holes = false;
+        return restock(h, active, false);
+    }
     if (s == NULL)
         s = fresh_short(h, c);
     return s != NULL ? install(h, c, active, s) : refill_exhausted;
@@ -301,19 +289,6 @@ void *heap_take_fresh(struct heap *h, unsigned c)
     }
     *block = 0;
     return block;
-}
-
-/* A listed superblock of the caller's own heap, detached by a fence as if it were another heap's; or NULL. */
-static struct superblock *take_own(struct heap *h, unsigned c)
-{
-    struct superblock *s = heap_find_fullest(h, c);
-    if (s == NULL)
-        return NULL;
-    heap_take_offline(h, s);
-    if (rcs_fence())
-        return s;
-    heap_undo_offline(h, s);
-    return NULL;
 }
 
 /* A block of a detached superblock, which becomes h's; NULL if all that was free is damaged. */
@@ -353,9 +328,10 @@ void *heap_take_wherever(struct heap *h, unsigned c)
 void *heap_take_detached(struct heap *h, unsigned c)
 {
     ASSERT(lock_is_mine(&h->lock));
-    struct superblock *s = take_own(h, c);
+    /* A listed superblock of the caller's own heap is detached by a fence as if it were another heap's. */
+    struct superblock *s = heap_detach(h, heap_find_fullest(h, c));
     void *block = s != NULL ? take_from(h, s) : NULL;
-    if (block == NULL && (s = heap_acquire(h, c)) != NULL)
+    if (block == NULL && (s = acquire(h, c)) != NULL)
         block = take_from(h, s);
     return block;
 }

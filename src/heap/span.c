@@ -148,7 +148,7 @@ void span_await_away(void)
 /* True if more is free than may be kept (span.h). */
 static bool is_crowded(void)
 {
-    size_t dirty = span_count.dirty_bytes, kept = max_size(SPAN_DIRTY_FLOOR, span_count.opened_bytes / 4);
+    size_t dirty = span_count.dirty_bytes, kept = max_size(SPAN_DIRTY_FLOOR, region_opened_bytes() / 4);
     if (!atomic_load_explicit(&unmap_is_async, memory_order_relaxed))
         kept = max_size(kept, span_count.in_use_bytes / 2);
     return dirty > kept && !ample_for(dirty + mapping_cache_bytes());

@@ -67,8 +67,7 @@ extern struct lock span_lock; /* for fork */
  * child was made, so the bins are rebuilt. */
 void span_recover(bool anew);
 
-/* Adds to the purged statistics; purges of superblocks count too. */
+/* Adds to the purged statistics; purges of superblocks count too.  No lock needed. */
 void span_note_purged(size_t bytes);
-size_t span_purged_bytes(void);
 
 #endif

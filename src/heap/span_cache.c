@@ -148,6 +148,5 @@ struct span_counts span_counts(void)
     copy.in_use_bytes -= kept;
     copy.dirty_bytes += kept;
     copy.opened_bytes = region_opened_bytes();
-    copy.purged_bytes = span_purged_bytes();
     return copy;
 }

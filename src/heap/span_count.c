@@ -20,16 +20,9 @@ size_t span_dirty_bytes(void)
     return span_count.dirty_bytes;
 }
 
-static _Atomic size_t purged_bytes;
-
 void span_note_purged(size_t bytes)
 {
-    atomic_fetch_add_explicit(&purged_bytes, bytes, memory_order_relaxed);
-}
-
-size_t span_purged_bytes(void)
-{
-    return atomic_load_explicit(&purged_bytes, memory_order_relaxed);
+    __atomic_fetch_add(&span_count.purged_bytes, bytes, __ATOMIC_RELAXED);
 }
 
 struct span_returned span_forget_pages(uint32_t first, size_t slices)

@@ -65,19 +65,14 @@ static size_t orphans_from(uint32_t first)
     return slices;
 }
 
-static void forget_bins(struct arena *a)
-{
-    *a = (struct arena){.fresh_first = a->fresh_first, .fresh_end = a->fresh_end};
-}
-
 /* Of the tags of a free span only the first slice's kind is trusted: it is stored last and taken away first.  A fresh
  * end that was about to become a free span is found as one or the other. */
 void span_recover(bool anew)
 {
     span_cache_forget();
     if (anew) {
-        for (unsigned i = 0; i < ARRAY_LEN(arena); i++)
-            forget_bins(&arena[i]);
+        for (struct arena *a = arena; a < arena + ARRAY_LEN(arena); a++)
+            *a = (struct arena){.fresh_first = a->fresh_first, .fresh_end = a->fresh_end};
         prefault_pool_forget();
     }
     atomic_store(&spans_away, 0); /* in the hands of threads that are not here */

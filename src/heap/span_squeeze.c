@@ -91,7 +91,6 @@ static bool open_missing(size_t slices, size_t align_slices)
     size_t missing = aligned_from(run, align_slices) + slices - end;
     if (!region_open(missing, false, &first, &count))
         return false;
-    span_count.opened_bytes += count << SLICE_SHIFT;
     bool goes_on = run < end && first == end;
     bool is_large = goes_on ? slice_at(run)->is_large : true;
     for (size_t i = 0; i < count; i++)

@@ -143,25 +143,12 @@ static struct heap *lock_resting(const struct heap *h, uint16_t *at, bool (*has)
     return NULL;
 }
 
-/* Detaches `s` (which may be NULL) of `other`, whose lock is held.  NULL if the fence is refused. */
-static struct superblock *take_away(struct heap *other, struct superblock *s)
-{
-    ASSERT(lock_is_mine(&other->lock));
-    if (s == NULL)
-        return NULL;
-    heap_take_offline(other, s);
-    if (rcs_fence())
-        return s;
-    heap_undo_offline(other, s);
-    return NULL;
-}
-
 struct superblock *heap_take_from_resting(struct heap *h, unsigned c)
 {
     struct heap *other = rcs_has_fence() ? lock_resting(h, &h->take_at, has_superblock, c) : NULL;
     if (other == NULL)
         return NULL;
-    struct superblock *s = take_away(other, heap_find_fullest(other, c));
+    struct superblock *s = heap_detach(other, heap_find_fullest(other, c));
     lock_release(&other->lock);
     return s;
 }
@@ -173,7 +160,7 @@ struct superblock *heap_take_from_any(unsigned c)
     for (unsigned i = 0; s == NULL && i < total; i++) {
         struct heap *other = heap_list[i];
         lock_take(&other->lock);
-        s = take_away(other, heap_find_any(other, c));
+        s = heap_detach(other, heap_find_any(other, c));
         lock_release(&other->lock);
     }
     return s != NULL ? s : global_take(c, look_everywhere);

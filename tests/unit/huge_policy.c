@@ -166,10 +166,10 @@ static void growing_because_full(void)
     char *full = take_fresh(MAPPING), *empty = take_fresh(MAPPING);
     fill(full, MAPPING);
     advised = 0;
-    empty = large_resize(empty, 2 * MAPPING + os_page_bytes);
+    empty = large_resize(empty, 2 * MAPPING + os_page_bytes, false);
     EXPECT(empty != NULL && advised == 0);
     EXPECT_EQ(mapping_bytes(empty, true), 2 * MAPPING + os_page_bytes);
-    full = large_resize(full, 2 * MAPPING + os_page_bytes);
+    full = large_resize(full, 2 * MAPPING + os_page_bytes, false);
     EXPECT(full != NULL && advised == MAPPING);
     EXPECT_EQ(mapping_bytes(full, true), 2 * MAPPING + HUGE_PAGE_BYTES);
     for (size_t i = 0; i < MAPPING; i += os_page_bytes)
@@ -177,16 +177,16 @@ static void growing_because_full(void)
     EXPECT_EQ(full[2 * MAPPING], 0);
     fill(full, 2 * MAPPING + os_page_bytes); /* what was asked for */
     advised = 0;
-    full = large_resize(full, 3 * MAPPING);
+    full = large_resize(full, 3 * MAPPING, false);
     EXPECT(full != NULL && advised == 2 * MAPPING + HUGE_PAGE_BYTES);
     fill(full, 3 * MAPPING);
     refuse_whole = true;
-    full = large_resize(full, 3 * MAPPING + os_page_bytes);
+    full = large_resize(full, 3 * MAPPING + os_page_bytes, false);
     EXPECT(full != NULL);
     EXPECT_EQ(mapping_bytes(full, true), 3 * MAPPING + os_page_bytes);
     refuse_whole = false;
     advised = 0;
-    full = large_resize(full, MAPPING + os_page_bytes); /* to shrink tells nothing */
+    full = large_resize(full, MAPPING + os_page_bytes, false); /* to shrink tells nothing */
     EXPECT(full != NULL && advised == 0);
     EXPECT_EQ(mapping_bytes(full, true), MAPPING + os_page_bytes);
 }
@@ -204,7 +204,7 @@ static void used_again_does_not_count(void)
     EXPECT(!huge_policy_asks(MAPPING));
     EXPECT(large_take(MAPPING, 16, &zero) == block && !zero);
     advised = 0;
-    EXPECT((block = large_resize(block, 2 * MAPPING)) != NULL && advised == 0);
+    EXPECT((block = large_resize(block, 2 * MAPPING, false)) != NULL && advised == 0);
     fill(block, 2 * MAPPING);
     give(block);
     EXPECT(!huge_policy_asks(MAPPING));
@@ -224,7 +224,7 @@ static void lengthened_by_used_does_not_count(void)
     give(next);
     give(empty);
     EXPECT(!huge_policy_asks(SPAN));
-    EXPECT(large_resize(block, 2 * SPAN) == block);
+    EXPECT(large_resize(block, 2 * SPAN, false) == block);
     give(block);
     EXPECT(!huge_policy_asks(SPAN));
 }
