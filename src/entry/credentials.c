@@ -60,23 +60,31 @@ static void end(bool parked)
     manager_call_ends();
 }
 
-/* Declares `name` as exported and calls the next definition with the manager parked.  That one is looked up at the
- * start:  these calls are made in signal handlers, where dlsym is not allowed. */
-#define PARKED(name, parameters, arguments)                                                                            \
+/* The next definition of `name`, looked up at the start: these calls are made in signal handlers, where dlsym is not
+ * allowed.  has_NAME: false, with errno, if there is none. */
+#define NEXT(name, parameters)                                                                                         \
     static int(*next_##name) parameters;                                                                               \
     static __attribute__((constructor)) void find_##name(void)                                                         \
     {                                                                                                                  \
         next_##name = (int(*) parameters)dlsym(RTLD_NEXT, #name);                                                      \
     }                                                                                                                  \
-    EXPORT int name parameters;                                                                                        \
-    EXPORT int name parameters                                                                                         \
+    static bool has_##name(void)                                                                                       \
     {                                                                                                                  \
         if (next_##name == NULL)                                                                                       \
             find_##name();                                                                                             \
-        if (next_##name == NULL) {                                                                                     \
+        if (next_##name == NULL)                                                                                       \
             errno = ENOSYS;                                                                                            \
+        return next_##name != NULL;                                                                                    \
+    }
+
+/* Declares `name` as exported and calls the next definition with the manager parked. */
+#define PARKED(name, parameters, arguments)                                                                            \
+    NEXT(name, parameters)                                                                                             \
+    EXPORT int name parameters;                                                                                        \
+    EXPORT int name parameters                                                                                         \
+    {                                                                                                                  \
+        if (!has_##name())                                                                                             \
             return -1;                                                                                                 \
-        }                                                                                                              \
         bool parked = begin();                                                                                         \
         int result = next_##name arguments;                                                                            \
         end(parked);                                                                                                   \
@@ -119,12 +127,7 @@ static bool shuts_in(int operation)
     return operation == PR_SET_SECCOMP || operation == PR_SET_NO_NEW_PRIVS;
 }
 
-static int (*next_prctl)(int, ...);
-
-static __attribute__((constructor)) void find_prctl(void)
-{
-    next_prctl = (int (*)(int, ...))dlsym(RTLD_NEXT, "prctl");
-}
+NEXT(prctl, (int operation, ...))
 
 EXPORT int prctl(int operation, ...)
 {
@@ -134,12 +137,8 @@ EXPORT int prctl(int operation, ...)
     for (int i = 0; i < 4; i++)
         argument[i] = va_arg(list, unsigned long);
     va_end(list);
-    if (next_prctl == NULL)
-        find_prctl();
-    if (next_prctl == NULL) {
-        errno = ENOSYS;
+    if (!has_prctl())
         return -1;
-    }
     bool parked = concerns_all_threads(operation) && begin(), filters = parked && operation == PR_SET_SECCOMP;
     if (filters)
         os_expect_filter();

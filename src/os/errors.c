@@ -49,18 +49,13 @@ bool error_to_file(const char *path)
     return true;
 }
 
-/* O_NONBLOCK: a pipe that nobody reads is no place for a report. */
-static long open_file(void)
-{
-    if (outlet.file[0] == '\0')
-        return -ENOENT;
-    return sys_call_if(need_plain, SYS_openat, AT_FDCWD, (long)outlet.file,
-                       O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0600, 0, 0);
-}
-
 static bool tell_file(struct line *line)
 {
-    long fd = open_file();
+    if (outlet.file[0] == '\0')
+        return false;
+    /* O_NONBLOCK: a pipe that nobody reads is no place for a report. */
+    const long flags = O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_NONBLOCK | O_CLOEXEC;
+    long fd = sys_call_if(need_plain, SYS_openat, AT_FDCWD, (long)outlet.file, flags, 0600, 0, 0);
     if (sys_failed(fd))
         return false;
     line_flush(line, (int)fd);
