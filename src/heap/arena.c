@@ -107,6 +107,17 @@ uint32_t arena_find(const struct arena *a, size_t slices)
     return bin == BIN_COUNT ? SLICE_NONE : a->bin_head[bin] - 1;
 }
 
+uint32_t arena_find_used(const struct arena *a, uint32_t found)
+{
+    ASSERT(lock_is_mine(&span_lock));
+    for (unsigned bin = bin_of(slice_at(found)->slices) + 1; (bin = bin_next(a, bin)) < BIN_COUNT; bin++) {
+        uint32_t at = a->bin_head[bin] - 1;
+        if (slice_at(at)->content == content_used)
+            return at;
+    }
+    return found;
+}
+
 /* ---- neighbours, and fresh memory ---- */
 
 uint32_t arena_free_neighbour(uint32_t slice, uint32_t other)

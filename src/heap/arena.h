@@ -42,6 +42,8 @@ uint32_t arena_insert_merged(uint32_t first, size_t slices);
 
 /* A free span of at least `slices`, or SLICE_NONE. */
 uint32_t arena_find(const struct arena *a, size_t slices);
+/* A longer one than the free span `found` that begins with used pages, or `found`: looks at the first of each bin. */
+uint32_t arena_find_used(const struct arena *a, uint32_t found);
 
 /* The first slice of the free span that begins or ends with `slice`, if it is of the same arena as `other`; or
  * SLICE_NONE. */

@@ -38,6 +38,8 @@ static uint32_t take_lengthened(struct arena *a, size_t slices)
 static uint32_t take_anywhere(struct arena *a, size_t slices)
 {
     uint32_t first = arena_find(a, slices);
+    if (first != SLICE_NONE && a == &arena[span_dense] && slice_at(first)->content != content_used)
+        first = arena_find_used(a, first);
     if (first != SLICE_NONE) {
         size_t have = slice_at(first)->slices;
         arena_remove(first);

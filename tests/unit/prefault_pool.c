@@ -235,6 +235,30 @@ static void used_memory_is_not_prefaulted(void)
     }
 }
 
+/* Memory that was used and is free again comes first, however much longer that run is than what is prefaulted. */
+static void used_memory_is_taken_first(void)
+{
+    uint32_t first;
+    const uint32_t slices = 4 * TARGET_MAX >> SLICE_SHIFT;
+    bool changed;
+    EXPECT(span_take(span_dense, slices + 2, 1, &first)); /* with one on either side to stay, so that it does not merge */
+    span_purge(purge_force, 0, &changed);
+    take_one();
+    EXPECT(prefault_all(true) > 0);
+    span_give(++first, slices);
+    struct prefault_pool_counts before = prefault_pool_counts();
+    for (uint32_t i = 0; i < slices; i++) {
+        uint32_t taken = take_one();
+        EXPECT(taken >= first && taken < first + slices);
+    }
+    struct prefault_pool_counts after = prefault_pool_counts();
+    EXPECT_EQ(after.hit_bytes, before.hit_bytes);
+    EXPECT_EQ(after.miss_bytes, before.miss_bytes);
+    for (unsigned i = 0; i < HUGE_PAGE_SLICES && prefault_pool_counts().hit_bytes == before.hit_bytes; i++)
+        take_one(); /* what else is left, and on with what is prefaulted */
+    EXPECT(prefault_pool_counts().hit_bytes > before.hit_bytes);
+}
+
 /* Where the dense arena ends against the one for large blocks, the free span behind the border is not the program's
  * next.
  */
@@ -335,6 +359,7 @@ int main(void)
     goes_on_in_the_next_run();
     what_lies_unused_is_purged();
     used_memory_is_not_prefaulted();
+    used_memory_is_taken_first();
     large_blocks_are_not_prefaulted();
     touching_leaves_content_alone();
     return 0;
