@@ -149,6 +149,8 @@ void *heap_take_wherever(struct heap *h, unsigned c);
 
 /* ---- global heap (relist.c); these take its lock ---- */
 void global_adopt(struct superblock *s);
+/* Heap `h` has no superblock of the class with room: others may pass on what they have too many of.  No lock needed. */
+void global_want(const struct heap *h, unsigned c);
 /* The fullest of class `c`, detached; NULL if there is none.  Or one that heap_find_further or heap_find_any finds. */
 enum look { look_near, look_further, look_everywhere };
 struct superblock *global_take(unsigned c, enum look look);

@@ -159,7 +159,7 @@ static const char *purge_superblock(struct batch *b, struct offline *o)
     struct superblock *s = o->superblock;
     heap_collect(o->heap, s);
     if (superblock_live(s, s->freelist) == 0)
-        return superblock_check_list(s, s->freelist);
+        return superblock_check_all_free(s, s->freelist);
     o->units = superblock_uncarve(s, &damage);
     if (damage == NULL && b->lends)
         o->units &= ~superblock_lend(s);

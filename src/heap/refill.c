@@ -135,6 +135,7 @@ static struct superblock *fresh_short(const struct heap *h, unsigned c)
 /* A detached superblock with room, from the global heap or a heap at rest; or NULL. */
 static struct superblock *heap_find(struct heap *h, unsigned c)
 {
+    global_want(h, c);
     struct superblock *s = global_take(c, look_near);
     return s != NULL ? s : heap_take_from_resting(h, c);
 }

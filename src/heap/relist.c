@@ -11,7 +11,9 @@
  *
  * Blowup bound (Hoard's invariant, by class): a heap keeps surplus superblocks, those at least three quarters free,
  * up to SURPLUS_FLOOR or a quarter of the class's superblocks.  Beyond that an empty one becomes a plain span again
- * and a mostly free one goes to the global heap.
+ * and a mostly free one goes to the global heap, if another heap had to look beyond its own superblocks since the last
+ * one went there.  Hoard does not ask; but whoever takes a large structure apart would then free the last quarter of
+ * each superblock as a remote free, a compare-and-swap each, for nobody's good (decision 26).
  */
 #include "heap/audit.h"
 #include "heap/heap.h"
@@ -98,7 +100,7 @@ static void release(struct heap *h, struct superblock *s)
         heap_push_pending(h, s); /* it is no longer armed, so no free would have it relisted */
         return;
     }
-    const char *damage = superblock_check_list(s, list);
+    const char *damage = superblock_check_all_free(s, list);
     if (damage != NULL)
         superblock_quarantine(s, "free", damage);
     else
@@ -111,6 +113,21 @@ static unsigned surplus_floor(unsigned c)
     return (unsigned)min_size(SURPLUS_FLOOR, max_size(1, SURPLUS_FLOOR_SLICES / size_class[c].slices));
 }
 
+/* By class: the number + 1 of the last heap that looked beyond its own superblocks; 0: none since one was passed on. */
+static _Atomic uint32_t wanted_by[CLASS_COUNT];
+
+void global_want(const struct heap *h, unsigned c)
+{
+    if (atomic_load_explicit(&wanted_by[c], memory_order_relaxed) != h->number + 1)
+        atomic_store_explicit(&wanted_by[c], h->number + 1, memory_order_relaxed);
+}
+
+static bool is_wanted_elsewhere(const struct heap *h, unsigned c)
+{
+    uint32_t by = atomic_load_explicit(&wanted_by[c], memory_order_relaxed);
+    return by != 0 && by != h->number + 1;
+}
+
 /* An empty superblock of the class goes first, even if another one became surplus: one that is mostly free may still
  * fill or empty here. */
 static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t list)
@@ -120,8 +137,11 @@ static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t list)
         return;
     if (lists->head[group_empty] != 0)
         release(h, superblock_at_slice(lists->head[group_empty] - 1));
-    else if (s->group == group_mostly_free && !heap_is_global(h) && give_up(h, s, list))
+    else if (s->group == group_mostly_free && !heap_is_global(h) && is_wanted_elsewhere(h, s->class) &&
+             give_up(h, s, list)) {
+        atomic_store_explicit(&wanted_by[s->class], 0, memory_order_relaxed);
         global_adopt(s);
+    }
 }
 
 void heap_relist(struct heap *h, struct superblock *s)

@@ -298,34 +298,6 @@ void superblock_forget_lent(struct superblock *s)
         set_uncarved(s, s->uncarved & units_without(s, lent_units(s)));
 }
 
-/* ---- lists ---- */
-
-const char *superblock_check_list(const struct superblock *s, uint64_t list)
-{
-    uint64_t seen[SUPERBLOCK_BLOCKS_MAX / 64] = {0};
-    size_t bytes = (size_t)s->blocks * s->block_bytes;
-    unsigned count = freelist_count(list);
-    if (count > s->carved)
-        return "more blocks on the list than exist";
-    for (uint64_t at = list; at != 0; count--) {
-        if (count == 0)
-            return "list is longer than its count";
-        char *block = freelist_top(at);
-        if ((uintptr_t)block - s->base >= bytes)
-            return "a block outside the superblock on the list";
-        unsigned i = superblock_block_number(s, block);
-        if (block != superblock_block(s, i))
-            return "an address inside a block on the list";
-        if (seen[i / 64] >> (i % 64) & 1)
-            return "a block twice on the list";
-        seen[i / 64] |= 1ull << (i % 64);
-        if (freelist_count(at) != count)
-            return "a free block was written to";
-        at = next_get(block);
-    }
-    return count == 0 ? NULL : "list is shorter than its count";
-}
-
 /* ---- purge: the reverse of carving ---- */
 
 /* The superblock whose list is being rebuilt, in a pass, and which of its blocks are free: from these the child of a

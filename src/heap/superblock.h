@@ -315,6 +315,8 @@ void superblock_recount(struct superblock *s);
 
 /* What is wrong with a list, or NULL: blocks in range, on block starts, no duplicate, as many as the count says. */
 const char *superblock_check_list(const struct superblock *s, uint64_t list);
+/* The same for a list that counts as many blocks as exist; faster. */
+const char *superblock_check_all_free(const struct superblock *s, uint64_t list);
 
 /* Detached, in a pass: drops the free blocks on wholly free units and makes those units uncarved; their bits are
  * returned, and the caller gives their pages back before anyone can carve them again.  0 and *damage set if the list is

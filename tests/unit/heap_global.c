@@ -21,8 +21,13 @@ static size_t bound(const struct heap *h, unsigned c)
     return max_size(surplus_floor(c), h->class[c].listed / 4);
 }
 
+/* Another heap, which looks for memory. */
+static const struct heap elsewhere = {.number = 77};
+
+/* With another heap in want. */
 static void relist(struct heap *h, struct superblock *s)
 {
+    global_want(&elsewhere, s->class);
     lock_take(&h->lock);
     heap_relist(h, s);
     lock_release(&h->lock);
@@ -71,6 +76,38 @@ static void surplus_is_passed_on(struct heap *h, unsigned c)
     EXPECT(s != NULL && superblock_owner(s) == NULL);
     EXPECT(superblocks_of(global_heap_of(c), c) <= surplus_floor(c));
     relist(h, s);
+    expect_heaps_sound();
+}
+
+static void relist_unwanted(struct heap *h, struct superblock *s)
+{
+    lock_take(&h->lock);
+    heap_relist(h, s);
+    lock_release(&h->lock);
+}
+
+/* What no other heap looks for stays, however much it is; who looks gets one each time. */
+static void surplus_stays_unless_wanted(struct heap *h, unsigned c)
+{
+    enum { count = 20 };
+    void *block[count];
+    unsigned held = 0;
+    global_want(h, c); /* its own wants are none */
+    size_t global = superblocks_of(global_heap_of(c), c);
+    for (unsigned i = 0; i < count - 3; i++)
+        relist_unwanted(h, with_live(c, 1, block, &held));
+    EXPECT_EQ(superblocks_of(global_heap_of(c), c), global);
+    size_t own = superblocks_of(h, c);
+    EXPECT(own >= count - 3 && h->class[c].surplus >= count - 3);
+    for (unsigned i = 0; i < 3; i++) {
+        global_want(&elsewhere, c);
+        relist_unwanted(h, with_live(c, 1, block, &held));
+        EXPECT_EQ(superblocks_of(h, c), own); /* it, or another */
+    }
+    expect_heaps_sound();
+    while (held > 0)
+        free(block[--held]);
+    EXPECT_EQ(class_inspect(c).live, 0);
     expect_heaps_sound();
 }
 
@@ -245,6 +282,7 @@ int main(void)
         struct heap *h = test_heap_new(true);
         test_heap_bind(h);
         surplus_is_passed_on(h, c);
+        surplus_stays_unless_wanted(h, c);
         empty_ones_become_spans_again(h, c);
         a_large_heap_keeps_a_quarter(h, c);
         test_heap_bind(NULL);

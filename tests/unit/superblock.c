@@ -132,6 +132,50 @@ static void the_check_names_every_kind_of_damage(void)
 }
 
 /* Two lists of one superblock become one, in whatever way the blocks are dealt out. */
+/* The head a walk of `steps` comes to; all blocks of `s` are on its list. */
+static uint64_t head_after(const struct superblock *s, unsigned steps)
+{
+    uint64_t at = s->freelist;
+    while (steps-- > 0)
+        at = next_get(freelist_top(at));
+    return at;
+}
+
+/* When all blocks are free the quick check says what the walk says: of lists in any order, and with one next, or the head,
+ * replaced by another that is possible (as a second free of a block leaves it), by one that is not, or by a live block's
+ * data. */
+static void all_free_is_told_without_a_walk(struct rng *rng)
+{
+    for (int round = 0; round < 600; round++) {
+        struct superblock *s = test_superblock_new((unsigned)rng_below(rng, CLASS_COUNT));
+        void *order[BLOCKS_MAX];
+        test_carve_all(s);
+        unsigned count = freelist_count(s->freelist);
+        for (unsigned i = 0; i < count; i++)
+            order[i] = test_take(s);
+        for (unsigned i = count; i > 0; i--) {
+            size_t at = rng_below(rng, i);
+            test_give(s, order[at]);
+            order[at] = order[i - 1];
+        }
+        EXPECT(superblock_check_all_free(s, s->freelist) == NULL);
+        uint64_t from = head_after(s, (unsigned)rng_below(rng, count)), other = head_after(s, (unsigned)rng_below(rng, count));
+        uint64_t next = next_get(freelist_top(from));
+        uint64_t wrong[] = {other, next_get(freelist_top(other)), freelist_pack(freelist_top(other), freelist_count(next)),
+                            next + 1, next ^ 1ull << rng_below(rng, 64), rng_next(rng), 0};
+        for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+            next_set(freelist_top(from), wrong[i]);
+            const char *walk = superblock_check_list(s, s->freelist), *quick = superblock_check_all_free(s, s->freelist);
+            EXPECT_MSG(walk == quick, "%s, %s", walk, quick);
+            EXPECT(quick != NULL || freelist_count(wrong[i]) == freelist_count(next));
+        }
+        next_set(freelist_top(from), next);
+        uint64_t head = freelist_pack(freelist_top(other), count);
+        EXPECT(superblock_check_list(s, head) == superblock_check_all_free(s, head));
+        test_superblock_drop(s);
+    }
+}
+
 static void joins_keep_every_block(struct rng *rng)
 {
     for (int round = 0; round < 300; round++) {
@@ -190,6 +234,7 @@ int main(void)
     every_class_is_carved_into_every_block_once();
     the_first_carving_is_one_unit_or_one_block();
     the_check_names_every_kind_of_damage();
+    all_free_is_told_without_a_walk(&rng);
     joins_keep_every_block(&rng);
     a_damaged_chain_is_not_joined();
     return 0;
