@@ -23,6 +23,12 @@ extern __thread int engine_bypass; /* starts as ENGINE_NEWCOMER */
 #define ENGINE_NEWCOMER (1 << 16)
 extern uint32_t engine_forks;
 
+/* Not merely because this thread has not called yet. */
+static inline bool engine_is_bypassed(void)
+{
+    return (engine_bypass & ~ENGINE_NEWCOMER) != 0;
+}
+
 static inline bool fork_is_under_way(void)
 {
     return UNLIKELY(LOAD(&engine_forks) != 0);

@@ -170,7 +170,7 @@ static bool start_all(void)
 bool manager_start(void)
 {
     uint32_t absent = MANAGER_ABSENT;
-    if (engine_bypass > 0 || !__atomic_compare_exchange_n(&manager_state, &absent, MANAGER_STARTING, false,
+    if (engine_is_bypassed() || !__atomic_compare_exchange_n(&manager_state, &absent, MANAGER_STARTING, false,
                                                            __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return false;
     int saved = errno;

@@ -135,7 +135,7 @@ static void fork_parent(void)
 static void process_exits(void)
 {
     notice_child();
-    if (engine_bypass == 0)
+    if (!engine_is_bypassed())
         worker_stop();
 }
 

@@ -4,7 +4,6 @@
  * works on what is wished of it, and all stand still from a fork's prepare handler to its end.
  */
 #include "../../engines/engine.h" /* not the tests' own */
-#include "around.h"
 #include "manager.h"
 #include "say.h"
 #include "support/check.h"
@@ -68,7 +67,6 @@ int main(void)
 {
     test_watchdog(60);
     manager_count = MANAGERS;
-    engine_bypass = 0; /* no newcomer: nothing is below */
     CHECK(manager_ready());
     none_moves();
     for (int i = 0; i < MANAGERS; i++) {
