@@ -69,7 +69,9 @@ static void one_large_block(uint64_t seed)
         CHECK(p != NULL);
         memset(p, 1, bytes);
         free(p);
-        left = proc_resident_bytes() > bytes / 2; /* unless this thread had to wait in between */
+        left = proc_resident_bytes() > bytes / 2; /* unless this thread had to wait in between, or no cpu was spare */
+        if (!left)
+            sleep_us(1100000); /* for longer than a manager stays away then */
     }
     CHECK_MSG(left, "free unmaps it itself");
     for (int i = 0; i < 1000 && proc_resident_bytes() > bytes / 2; i++)
