@@ -48,7 +48,7 @@ struct chunk {
     size_t pages, total; /* total: with those of all chunks before */
 };
 static struct chunk *_Atomic newest;
-static struct lock mapping = LOCK_FREE(rank_mapping);
+static struct lock mapping = LOCK_FREE(rank_tried);
 
 static _Atomic size_t bytes_total, bytes_fresh, blocks_total;
 

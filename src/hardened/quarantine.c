@@ -136,7 +136,7 @@ static void open_rings(void)
 
 /* What two threads empty at once, one finds empty; it may be open again before the other is done with it: so one at a
  * time. */
-static struct lock emptying = LOCK_FREE(rank_start);
+static struct lock emptying = LOCK_FREE(rank_tried);
 
 /* Not a part of its caller, as large_release_all. */
 NOINLINE bool quarantine_release_all(void)

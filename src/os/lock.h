@@ -22,9 +22,11 @@
 #include "base/tally.h"
 #include "os/os.h"
 
-/* All locks of the library, outermost first. */
+/* All locks of the library, outermost first.  Those that are only tried come before all others: nobody waits for them,
+ * and a signal handler that finds its own thread with one may take any other. */
 enum lock_rank {
-    rank_figures = 1,  /* entry/mallctl.c: the figures of an epoch */
+    rank_tried,        /* hardened/kept.c, hardened/quarantine.c */
+    rank_figures,      /* entry/mallctl.c: the figures of an epoch */
     rank_symbols,      /* entry/deep_binding.c: the page of libc's symbols that is being written */
     rank_start,        /* core/init.c: the initialisation */
     rank_vforks,       /* core/fast_paths.c: how many children of vfork live */
@@ -117,7 +119,7 @@ static inline bool lock_try(struct lock *lock)
 static inline void lock_take(struct lock *lock)
 {
 #ifdef SUTLER_DEBUG
-    ASSERT(lock->rank != 0 && lock_ranks_held < RANK_UNIT(lock)); /* no lock of this rank or a higher one is held */
+    ASSERT(lock->rank != rank_tried && lock_ranks_held < RANK_UNIT(lock)); /* holds none of this rank or a higher one */
 #endif
     if (unlikely(!lock_try(lock)))
         lock_wait_slow(lock);

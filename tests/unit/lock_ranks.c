@@ -12,7 +12,7 @@
 #ifdef SUTLER_DEBUG
 static struct lock pass = LOCK_FREE(rank_pass), heap = LOCK_FREE(rank_heap), other_heap = LOCK_FREE(rank_heap),
                    global = LOCK_FREE(rank_global_heap), span = LOCK_FREE(rank_span),
-                   mapping = LOCK_FREE(rank_mapping), unranked;
+                   mapping = LOCK_FREE(rank_mapping), tried = LOCK_FREE(rank_tried), unranked;
 
 static void in_order(void)
 {
@@ -70,6 +70,22 @@ static void tried_out_of_order(void)
     lock_release(&heap);
 }
 
+/* As by a signal handler that comes while its thread holds it. */
+static void all_below_one_that_is_only_tried(void)
+{
+    EXPECT(lock_try(&tried));
+    in_order();
+    lock_take(&mapping);
+    EXPECT(!lock_try(&tried));
+    lock_release(&mapping);
+    lock_release(&tried);
+}
+
+static void one_that_is_only_tried(void)
+{
+    lock_take(&tried);
+}
+
 static void taken_after_one_that_was_tried(void)
 {
     lock_take(&heap);
@@ -110,6 +126,8 @@ int main(void)
     unit_watchdog(60);
     EXPECT_SURVIVAL(in_order);
     EXPECT_SURVIVAL(tried_out_of_order);
+    EXPECT_SURVIVAL(all_below_one_that_is_only_tried);
+    EXPECT_DEATH(one_that_is_only_tried, "rank_tried");
     EXPECT_DEATH(lower_after_higher, "lock_ranks_held");
     EXPECT_DEATH(lower_after_one_of_several, "lock_ranks_held");
     EXPECT_DEATH(second_of_a_rank, "lock_ranks_held");
