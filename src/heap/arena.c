@@ -120,9 +120,9 @@ uint32_t arena_find_used(const struct arena *a, uint32_t found)
 
 /* ---- neighbours, and fresh memory ---- */
 
-uint32_t arena_free_neighbour(uint32_t slice, uint32_t other)
+uint32_t arena_free_neighbour(uint32_t slice, const struct arena *a)
 {
-    if (!region_contains(slice_address(slice)) || arena_of(slice) != arena_of(other))
+    if (!region_contains(slice_address(slice)) || arena_of(slice) != a)
         return SLICE_NONE;
     const struct slice *s = slice_at(slice);
     return s->kind == slice_free ? slice : s->kind == slice_free_end ? s->first : SLICE_NONE;
@@ -131,8 +131,8 @@ uint32_t arena_free_neighbour(uint32_t slice, uint32_t other)
 uint32_t arena_insert_merged(uint32_t first, size_t slices)
 {
     ASSERT(lock_is_mine(&span_lock));
-    uint32_t before = first > 0 ? arena_free_neighbour(first - 1, first) : SLICE_NONE;
-    uint32_t after = arena_free_neighbour(first + (uint32_t)slices, first);
+    const struct arena *a = arena_of(first);
+    uint32_t before = arena_free_neighbour(first - 1, a), after = arena_free_neighbour(first + (uint32_t)slices, a);
     if (after != SLICE_NONE) {
         slices += slice_at(after)->slices;
         arena_remove(after);
@@ -148,9 +148,7 @@ uint32_t arena_insert_merged(uint32_t first, size_t slices)
 
 uint32_t arena_last(const struct arena *a)
 {
-    uint32_t before = a->fresh_first - 1;
-    bool is_of_it = a->fresh_first > 0 && region_contains(slice_address(before)) && arena_of(before) == a;
-    return is_of_it ? arena_free_neighbour(before, before) : SLICE_NONE;
+    return arena_free_neighbour(a->fresh_first - 1, a);
 }
 
 bool arena_open(struct arena *a, size_t slices)

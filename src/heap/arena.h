@@ -45,9 +45,9 @@ uint32_t arena_find(const struct arena *a, size_t slices);
 /* A longer one than the free span `found` that begins with used pages, or `found`: looks at the first of each bin. */
 uint32_t arena_find_used(const struct arena *a, uint32_t found);
 
-/* The first slice of the free span that begins or ends with `slice`, if it is of the same arena as `other`; or
- * SLICE_NONE. */
-uint32_t arena_free_neighbour(uint32_t slice, uint32_t other);
+/* The first slice of the free span of this arena that begins or ends with `slice`, which may lie outside of the region;
+ * or SLICE_NONE. */
+uint32_t arena_free_neighbour(uint32_t slice, const struct arena *a);
 
 /* The free span that ends where what was never used begins, or SLICE_NONE. */
 uint32_t arena_last(const struct arena *a);
@@ -69,9 +69,9 @@ void span_count_taken(uint32_t first, size_t slices);
 struct span_returned {
     size_t dirty_bytes, prefaulted_bytes;
 };
-/* span_forget_pages marks the slices as without pages, and is called by whoever has them; span_count_returned counts
- * what it returned, with span_lock held. */
-struct span_returned span_forget_pages(uint32_t first, size_t slices);
+/* span_forget_pages marks the slices as without pages and adds what that returns to *sum; it is called by whoever has
+ * them.  span_count_returned counts the sum, with span_lock held. */
+void span_forget_pages(uint32_t first, size_t slices, struct span_returned *sum);
 void span_count_returned(struct span_returned r);
 
 #endif

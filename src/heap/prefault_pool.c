@@ -116,11 +116,7 @@ static uint32_t free_run_end(uint32_t first)
 {
     const struct arena *a = &arena[span_dense];
     uint32_t end = first;
-    if (first == a->fresh_first)
-        return a->fresh_end;
-    if (!region_contains(slice_address(first)) || arena_of(first) != a)
-        return first;
-    if (slice_at(first)->kind == slice_free)
+    if (arena_free_neighbour(first, a) == first)
         end += slice_at(first)->slices;
     return end == a->fresh_first ? a->fresh_end : end;
 }

@@ -27,10 +27,8 @@ static uint32_t take_lengthened(struct arena *a, size_t slices)
     size_t have = slice_at(last)->slices, more = slices - min_size(slices, have);
     if (a->fresh_end - a->fresh_first < more && (!arena_open(a, more) || arena_last(a) != last))
         return SLICE_NONE; /* the region went on elsewhere */
-    arena_remove(last);
+    arena_cut(last, last, slices - more);
     a->fresh_first += (uint32_t)more;
-    if (have > slices)
-        arena_insert(last + (uint32_t)slices, have - slices);
     return last;
 }
 
@@ -42,9 +40,7 @@ static uint32_t take_anywhere(struct arena *a, size_t slices)
         first = arena_find_used(a, first);
     if (first != SLICE_NONE) {
         size_t have = slice_at(first)->slices;
-        arena_remove(first);
-        if (have > slices)
-            arena_insert(first + (uint32_t)slices, have - slices);
+        arena_cut(first, first, slices);
         prefault_pool_follow(a, first, slices, have);
         return first;
     }
@@ -58,7 +54,7 @@ static uint32_t take_anywhere(struct arena *a, size_t slices)
     return first;
 }
 
-static bool take(enum span_use use, size_t slices, size_t align_slices, uint32_t *first)
+bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *first)
 {
     size_t slack = align_slices - 1;
     if (slices + slack > REGION_SLICES_MAX)
@@ -82,39 +78,25 @@ static bool take(enum span_use use, size_t slices, size_t align_slices, uint32_t
         *first = at;
     }
     lock_release(&span_lock);
+    if (at != SLICE_NONE && use == span_dense)
+        prefault_own(at, slices);
     return at != SLICE_NONE;
-}
-
-bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *first)
-{
-    if (!take(use, slices, align_slices, first))
-        return false;
-    if (use == span_dense)
-        prefault_own(*first, slices);
-    return true;
 }
 
 bool span_extend(uint32_t end, size_t more)
 {
-    bool done = false;
     lock_take(&span_lock);
     struct arena *a = arena_of(end - 1);
-    uint32_t next = arena_free_neighbour(end, end - 1);
-    if (end == a->fresh_first) {
-        done = a->fresh_end - a->fresh_first >= more;
-        if (done)
-            a->fresh_first += (uint32_t)more;
-    } else if (next == end && slice_at(end)->slices >= more) {
-        size_t have = slice_at(end)->slices;
-        arena_remove(end);
-        if (have > more)
-            arena_insert(end + (uint32_t)more, have - more);
-        done = true;
-    }
-    if (done)
+    bool is_fresh = end == a->fresh_first && a->fresh_end - end >= more;
+    bool is_free = arena_free_neighbour(end, a) == end && slice_at(end)->slices >= more;
+    if (is_fresh)
+        a->fresh_first += (uint32_t)more;
+    else if (is_free)
+        arena_cut(end, end, more);
+    if (is_fresh || is_free)
         span_count_taken(end, more);
     lock_release(&span_lock);
-    return done;
+    return is_fresh || is_free;
 }
 
 size_t span_used_slices(uint32_t first, size_t slices)
@@ -165,13 +147,14 @@ static void give(uint32_t first, size_t slices, bool is_aged)
     span_count.in_use_bytes -= slices << SLICE_SHIFT;
     span_count.dirty_bytes += slices << SLICE_SHIFT;
     if (slices >= SPAN_PURGE_MIN && is_crowded()) {
+        struct span_returned returned = {0};
         atomic_fetch_add(&spans_away, 1);
         lock_release(&span_lock); /* purging takes a millisecond; the slices are ours until they are inserted */
-        bool purged = purge_now(first, slices);
+        if (purge_now(first, slices))
+            span_forget_pages(first, slices, &returned);
         lock_take(&span_lock);
         atomic_fetch_sub(&spans_away, 1);
-        if (purged)
-            span_count_returned(span_forget_pages(first, slices));
+        span_count_returned(returned);
     }
     arena_insert_merged(first, slices);
     lock_release(&span_lock);

@@ -25,13 +25,12 @@ void span_note_purged(size_t bytes)
     __atomic_fetch_add(&span_count.purged_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-struct span_returned span_forget_pages(uint32_t first, size_t slices)
+void span_forget_pages(uint32_t first, size_t slices, struct span_returned *sum)
 {
-    struct span_returned r = {slices_holding(first, slices, content_used) << SLICE_SHIFT,
-                              slices_holding(first, slices, content_prefaulted) << SLICE_SHIFT};
+    sum->dirty_bytes += slices_holding(first, slices, content_used) << SLICE_SHIFT;
+    sum->prefaulted_bytes += slices_holding(first, slices, content_prefaulted) << SLICE_SHIFT;
     for (size_t i = 0; i < slices; i++)
         slice_purged(slice_at(first + (uint32_t)i));
-    return r;
 }
 
 void span_count_returned(struct span_returned r)

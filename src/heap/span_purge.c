@@ -80,11 +80,8 @@ static size_t purge_batch(struct batch *b, struct walk *w, bool *refused)
     for (unsigned i = 0; i < b->count; i++)
         purge_batch_add(&pages, slice_address(b->run[i].first), (size_t)b->run[i].slices << SLICE_SHIFT);
     purge_batch_flush(&pages);
-    for (unsigned i = 0; i < b->count && !pages.refused; i++) {
-        struct span_returned r = span_forget_pages(b->run[i].first, b->run[i].slices);
-        sum.dirty_bytes += r.dirty_bytes;
-        sum.prefaulted_bytes += r.prefaulted_bytes;
-    }
+    for (unsigned i = 0; i < b->count && !pages.refused; i++)
+        span_forget_pages(b->run[i].first, b->run[i].slices, &sum);
     put_back(b, sum, w);
     b->count = 0;
     b->slices = 0;

@@ -76,33 +76,17 @@ static uint32_t find(size_t slices, size_t align_slices)
 /* The first slice of the free span at the end of the region; the end itself if it is in use. */
 static uint32_t free_end(void)
 {
-    uint32_t end = region_end();
-    if (end == 0 || !region_contains(slice_address(end - 1)))
-        return end;
-    const struct slice *last = slice_at(end - 1);
-    return last->kind == slice_free ? end - 1 : last->kind == slice_free_end ? last->first : end;
+    uint32_t end = region_end(), run = end > 0 ? arena_free_neighbour(end - 1, arena_of(end - 1)) : SLICE_NONE;
+    return run != SLICE_NONE ? run : end;
 }
 
 /* Opens what the free end lacks of `slices`; elsewhere if it cannot be there. */
 static bool open_missing(size_t slices, size_t align_slices)
 {
-    size_t count;
-    uint32_t run = free_end(), end = region_end(), first;
-    size_t missing = aligned_from(run, align_slices) + slices - end;
-    if (!region_open(missing, false, &first, &count))
+    if (!arena_open(&arena[span_large], aligned_from(free_end(), align_slices) + slices - region_end()))
         return false;
-    bool goes_on = run < end && first == end;
-    bool is_large = goes_on ? slice_at(run)->is_large : true;
-    for (size_t i = 0; i < count; i++)
-        slice_at(first + (uint32_t)i)->is_large = is_large;
-    arena_insert_merged(first, count);
+    consolidate();
     return true;
-}
-
-static void cut(uint32_t first, uint32_t at, size_t slices)
-{
-    arena_cut(first, at, slices);
-    span_count_taken(at, slices);
 }
 
 bool span_squeeze(size_t slices, size_t align_slices, uint32_t *first)
@@ -118,7 +102,8 @@ bool span_squeeze(size_t slices, size_t align_slices, uint32_t *first)
         found = find(slices, align_slices);
     if (found != SLICE_NONE) {
         *first = aligned_from(found, align_slices);
-        cut(found, *first, slices);
+        arena_cut(found, *first, slices);
+        span_count_taken(*first, slices);
     }
     lock_release(&span_lock);
     return found != SLICE_NONE;
@@ -132,8 +117,10 @@ bool span_extend_squeezed(uint32_t end, size_t more)
     size_t have = is_free(end) ? slice_at(end)->slices : 0;
     if (have < more && end + have == region_end() && open_missing(more, 1))
         have = is_free(end) ? slice_at(end)->slices : 0;
-    if (have >= more)
-        cut(end, end, more);
+    if (have >= more) {
+        arena_cut(end, end, more);
+        span_count_taken(end, more);
+    }
     lock_release(&span_lock);
     return have >= more;
 }
