@@ -21,8 +21,11 @@ void damage_report(const char *function, const struct superblock *s, const char 
         abort();
 }
 
-void superblock_quarantine(struct superblock *s, const char *function, const char *reason)
+bool superblock_quarantine_if(const char *damage, struct superblock *s, const char *function)
 {
+    if (likely(damage == NULL))
+        return false;
     slice_become(&s->slice, slice_quarantine);
-    damage_report(function, s, reason);
+    damage_report(function, s, damage);
+    return true;
 }

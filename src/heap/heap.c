@@ -183,7 +183,7 @@ static bool has_room(const struct superblock *s)
 #define LOOK 8
 #define LOOK_FURTHER 64
 
-struct superblock *heap_find_fullest(const struct heap *h, unsigned c)
+struct superblock *heap_find_fullest(struct heap *h, unsigned c)
 {
     ASSERT(lock_is_mine(&h->lock));
     const struct class_lists *lists = &h->class[c];
@@ -225,7 +225,7 @@ struct superblock *heap_find_further(struct heap *h, unsigned c)
     return NULL;
 }
 
-struct superblock *heap_find_any(const struct heap *h, unsigned c)
+struct superblock *heap_find_any(struct heap *h, unsigned c)
 {
     const uint32_t first = h->class[c].head[group_nearly_full] - 1;
     struct superblock *s = heap_find_fullest(h, c);

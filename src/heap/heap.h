@@ -88,12 +88,12 @@ void heap_list_insert(struct heap *h, struct superblock *s, enum group group);
 void heap_list_remove(struct heap *h, struct superblock *s);
 /* The first superblock of class `c` whose group is neither full nor empty, fullest first; else an empty one; else
  * one of the nearly full that has room; NULL if there is none. */
-struct superblock *heap_find_fullest(const struct heap *h, unsigned c);
+struct superblock *heap_find_fullest(struct heap *h, unsigned c);
 /* Where memory is short: one of the nearly full that has room, or holes, which count as room from now on.  A bounded
  * number is looked at, each time the next ones; NULL if none of these will do. */
 struct superblock *heap_find_further(struct heap *h, unsigned c);
 /* Before memory is refused: any with room or holes, however many have to be looked at, even the active one. */
-struct superblock *heap_find_any(const struct heap *h, unsigned c);
+struct superblock *heap_find_any(struct heap *h, unsigned c);
 
 /* Unlinks a superblock of `h`, active or listed, and takes its owner away; after an rcs_fence() it is detached. */
 void heap_take_offline(struct heap *h, struct superblock *s);
@@ -126,7 +126,10 @@ static inline bool heap_has_pending(const struct heap *h)
 /* `s` is detached or owned by `h`, and not active.  Collects its remote frees, lists it by its group, arms the
  * notifications that will move it on, and passes it on if it is surplus.  A detached `s` becomes h's. */
 void heap_relist(struct heap *h, struct superblock *s);
-/* The same for a superblock from the pending stack or a notification, which may belong elsewhere by now. */
+/* True if `s`, from the pending stack of `h` or a notification, is h's to relist.  If another heap owns it by now, that
+ * one is told. */
+bool heap_has_to_relist(struct heap *h, struct superblock *s);
+/* Relists it if so. */
 void heap_relist_pending(struct heap *h, struct superblock *s);
 /* Moves the blocks of x_remote to the local list. */
 enum rcs_result heap_collect(struct heap *h, struct superblock *s);
@@ -151,9 +154,9 @@ void *heap_take_wherever(struct heap *h, unsigned c);
 void global_adopt(struct superblock *s);
 /* Heap `h` has no superblock of the class with room: others may pass on what they have too many of.  No lock needed. */
 void global_want(const struct heap *h, unsigned c);
-/* The fullest of class `c`, detached; NULL if there is none.  Or one that heap_find_further or heap_find_any finds. */
-enum look { look_near, look_further, look_everywhere };
-struct superblock *global_take(unsigned c, enum look look);
+/* The one of class `c` that heap_find_fullest, heap_find_further or heap_find_any finds there, detached; NULL if there is
+ * none. */
+struct superblock *global_take(unsigned c, struct superblock *(*find)(struct heap *, unsigned));
 
 /* ---- other cids' heaps (takeover.c) ---- */
 /* Each call looks at a few of the other heaps, the next ones each time: so what is free in a heap that nobody runs on
@@ -192,7 +195,8 @@ bool heap_is_locked(void);
 /* ---- damage (damage.c) ---- */
 /* "sutler: FUNCTION(): corrupted free list in superblock 0x... (reason)"; then aborts unless SUTLER_ON_ERROR=report. */
 void damage_report(const char *function, const struct superblock *s, const char *reason);
-/* Takes a detached superblock out of use for good, and reports it. */
-void superblock_quarantine(struct superblock *s, const char *function, const char *reason);
+/* If there is `damage`, a reason and not NULL: takes the detached superblock out of use for good, reports it, and returns
+ * true. */
+bool superblock_quarantine_if(const char *damage, struct superblock *s, const char *function);
 
 #endif

@@ -12,17 +12,11 @@ struct heap *outbox_deliver(uint64_t chain)
 {
     struct superblock *s = superblock_of(freelist_top(chain));
     struct heap *owner = superblock_owner(s);
-    switch (remote_push_chain(s, chain)) {
-    case remote_pushed_armed:
-        if (owner != NULL)
-            heap_push_pending(owner, s);
-        break;
-    case remote_damaged: /* the chain is dropped; its blocks count as live for ever */
+    const enum remote_pushed pushed = remote_push_chain(s, chain);
+    if (pushed == remote_pushed_armed && owner != NULL)
+        heap_push_pending(owner, s);
+    if (pushed == remote_damaged) /* the chain is dropped; its blocks count as live for ever */
         damage_report("free", s, "a freed block was written to");
-        break;
-    default:
-        break;
-    }
     return owner;
 }
 
@@ -49,8 +43,8 @@ void outbox_send(struct heap *h)
     if (h->outbox == NULL || rcs_is_suspended())
         return;
     for (unsigned i = 0; i < OUTBOX_CHAINS; i++) {
-        uint64_t chain = __atomic_load_n(&h->chain[i], __ATOMIC_RELAXED);
-        if (chain != 0 && (chain = outbox_take(h, i)) != 0)
+        uint64_t chain = outbox_take(h, i);
+        if (chain != 0)
             outbox_deliver(chain);
     }
 }

@@ -43,11 +43,6 @@ static uint16_t look_of(const struct superblock *s)
     return (uint16_t)(lists >> 48) & (uint16_t)~SEEN_PURGED;
 }
 
-static void note_look(struct superblock *s, uint16_t look, bool is_purged)
-{
-    s->seen = (uint16_t)(look | (is_purged ? SEEN_PURGED : 0));
-}
-
 /* Of a pass that purges everything, which may look for *most bytes of free blocks more.  Only a superblock that has a unit's worth of free blocks can have a wholly free unit, and one whose
  * lists look as they did when it was purged has none.  So a program that calls malloc_trim again and again pays for
  * what has changed. */
@@ -75,7 +70,7 @@ static bool is_wanted(struct superblock *s, enum purge_what what, size_t *most, 
         return false;
     uint16_t look = look_of(s);
     if ((s->seen & ~SEEN_PURGED) != look) {
-        note_look(s, look, false);
+        s->seen = look;
         *changed = true;
         return false;
     }
@@ -109,10 +104,13 @@ static void note_holes(struct superblock *s)
 
 /* ---- offline, and back ---- */
 
-/* False if `s` is no longer h's; or, without a fence, if the caller does not run on `h`. */
-static bool take_offline(const struct batch *b, struct heap *h, struct superblock *s)
+/* Adds `s` to the batch, which has room; not if no heap owns it, or, without a fence, not the one the caller runs on. */
+static void take_offline(struct batch *b, struct superblock *s)
 {
+    struct heap *h = superblock_owner(s);
     bool taken = false;
+    if (h == NULL)
+        return;
     lock_take(&h->lock);
     if (s->slice.kind == slice_superblock && superblock_owner(s) == h) {
         taken = !b->is_own || heap_give_up(h, s) == rcs_done;
@@ -120,7 +118,8 @@ static bool take_offline(const struct batch *b, struct heap *h, struct superbloc
             heap_take_offline(h, s);
     }
     lock_release(&h->lock);
-    return taken;
+    if (taken)
+        b->offline[b->count++] = (struct offline){s, h, 0};
 }
 
 /* Adds units that were just uncarved to what is purged, one range for each run. */
@@ -149,7 +148,7 @@ static void put_online(const struct offline *o)
         heap_relist(h, s);
         lock_release(&h->lock);
     }
-    note_look(s, look_of(s), true);
+    s->seen = (uint16_t)(look_of(s) | SEEN_PURGED);
 }
 
 /* Returns what is wrong with it, or NULL. */
@@ -167,34 +166,25 @@ static const char *purge_superblock(struct batch *b, struct offline *o)
     return damage;
 }
 
-/* The fence was refused, and nothing has been touched. */
-static void undo(struct batch *b)
-{
-    for (struct offline *o = b->offline, *end = o + b->count; o < end; o++)
-        heap_undo_offline(o->heap, o->superblock);
-    b->count = 0;
-}
-
 /* Purges the batch and puts it online again. */
 static void finish(struct batch *b)
 {
     struct offline *const end = b->offline + b->count;
     if (b->count == 0)
         return;
-    if (!b->is_own && !rcs_fence()) {
-        undo(b);
+    if (!b->is_own && !rcs_fence()) { /* refused, and nothing has been touched */
+        for (struct offline *o = b->offline; o < end; o++)
+            heap_undo_offline(o->heap, o->superblock);
+        b->count = 0;
         return;
     }
     /* From here on the superblocks are detached. */
     for (struct offline *o = b->offline; o < end; o++) {
         ASSERT(superblock_is_detached(o->superblock));
-        const char *damage = purge_superblock(b, o);
-        if (damage != NULL) {
-            superblock_quarantine(o->superblock, "purge", damage);
+        if (superblock_quarantine_if(purge_superblock(b, o), o->superblock, "purge"))
             o->superblock = NULL;
-        } else {
+        else
             AUDIT(superblock_check(o->superblock));
-        }
     }
     purge_batch_flush(&b->pages);
     for (struct offline *o = b->offline; o < end; o++) {
@@ -213,7 +203,7 @@ static void finish(struct batch *b)
     b->count = 0;
 }
 
-static void add(struct batch *b, struct heap *h, struct superblock *s)
+static void add(struct batch *b, struct superblock *s)
 {
     if (b->count == BATCH) {
         finish(b);
@@ -221,8 +211,7 @@ static void add(struct batch *b, struct heap *h, struct superblock *s)
     }
     if (b->count == 0)
         b->is_own = !rcs_has_fence();
-    if (take_offline(b, h, s))
-        b->offline[b->count++] = (struct offline){s, h, 0};
+    take_offline(b, s);
 }
 
 /* The next superblock from *slice on, which moves past it; NULL at the end, or if the pass is to stop. */
@@ -259,9 +248,8 @@ static size_t purge_superblocks(enum purge_what what, size_t most, bool *changed
     for (struct superblock *s; (s = next_superblock(&slice, what)) != NULL;) {
         if (s->has_holes)
             holes_found += uncarved_bytes(s);
-        struct heap *h;
-        if (is_wanted(s, what, &most, changed) && (h = superblock_owner(s)) != NULL)
-            add(&b, h, s);
+        if (is_wanted(s, what, &most, changed))
+            add(&b, s);
     }
     finish(&b);
     if (pass_goes_on(what))
@@ -285,11 +273,9 @@ static void gather(void)
 {
     struct batch b = {.lends = true};
     uint32_t slice = 0;
-    for (struct superblock *s; (s = next_superblock(&slice, purge_force)) != NULL;) {
-        struct heap *h;
-        if (may_yield(s) && (h = superblock_owner(s)) != NULL)
-            add(&b, h, s);
-    }
+    for (struct superblock *s; (s = next_superblock(&slice, purge_force)) != NULL;)
+        if (may_yield(s))
+            add(&b, s);
     finish(&b);
     span_note_purged(b.pages.bytes);
 }

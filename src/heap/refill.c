@@ -136,7 +136,7 @@ static struct superblock *fresh_short(const struct heap *h, unsigned c)
 static struct superblock *heap_find(struct heap *h, unsigned c)
 {
     global_want(h, c);
-    struct superblock *s = global_take(c, look_near);
+    struct superblock *s = global_take(c, heap_find_fullest);
     return s != NULL ? s : heap_take_from_resting(h, c);
 }
 
@@ -165,10 +165,7 @@ static enum rcs_result inspect_suspect(struct heap *h, struct superblock *s)
     enum rcs_result result = heap_give_up(h, s);
     if (result != rcs_done)
         return result;
-    const char *damage = superblock_check_list(s, s->freelist);
-    if (damage != NULL)
-        superblock_quarantine(s, "malloc", damage);
-    else
+    if (!superblock_quarantine_if(superblock_check_list(s, s->freelist), s, "malloc"))
         heap_relist(h, s);
     return rcs_done;
 }
@@ -206,7 +203,7 @@ static struct superblock *choose(struct heap *h, unsigned c, bool trickle)
         s = fresh(h, c);
     if (s == NULL)
         s = heap_find_further(h, c);
-    return s != NULL ? s : global_take(c, look_further);
+    return s != NULL ? s : global_take(c, heap_find_further);
 }
 
 /* Makes `s` the active superblock in place of `old`. */
@@ -298,10 +295,8 @@ static void *take_from(struct heap *h, struct superblock *s)
     void *block = NULL;
     if (heap_collect(h, s) == rcs_done && restock(h, s, false) == refill_ready) {
         const char *damage = is_suspect(s->freelist) ? superblock_check_list(s, s->freelist) : NULL;
-        if (damage != NULL) {
-            superblock_quarantine(s, "malloc", damage);
+        if (superblock_quarantine_if(damage, s, "malloc"))
             return NULL;
-        }
         block = freelist_top(s->freelist);
         s->freelist = next_get(block);
     }

@@ -25,30 +25,29 @@
 #define ATTEMPTS_MAX 16
 #define AUDIT_PACE   8 /* an audit reads a whole superblock */
 
+/* How many eighths of the superblock are spare where the next group begins. */
+static const uint8_t group_eighths[group_mostly_free] = {
+    [group_nearly_full] = 1, [group_eighth] = 2, [group_quarter] = 4, [group_half] = 6};
+
 static enum group group_for(const struct superblock *s, uint64_t list)
 {
     unsigned spare = superblock_spare(s, list);
+    enum group group = group_nearly_full;
     if (superblock_live(s, list) == 0)
         return group_empty;
-    if (spare * 8 < s->blocks)
-        return group_nearly_full;
-    if (spare * 4 < s->blocks)
-        return group_eighth;
-    if (spare * 2 < s->blocks)
-        return group_quarter;
-    return superblock_is_mostly_free(s, list) ? group_mostly_free : group_half;
+    while (group < group_mostly_free && spare * 8 >= s->blocks * group_eighths[group])
+        group++;
+    return group;
 }
 
 /* The count of free blocks at which the superblock leaves its group upwards. */
 static unsigned next_step(const struct superblock *s, enum group group)
 {
-    static const uint8_t eighths[] = {
-        [group_nearly_full] = 1, [group_eighth] = 2, [group_quarter] = 4, [group_half] = 6};
     if (group == group_empty)
         return THRESHOLD_NEVER;
     if (group == group_mostly_free)
         return s->carved;
-    unsigned spare = (s->blocks * eighths[group] + 7u) / 8;
+    unsigned spare = (s->blocks * group_eighths[group] + 7u) / 8;
     unsigned uncarved = superblock_is_carvable(s) ? superblock_capacity(s) - s->carved : 0;
     unsigned count = spare > uncarved ? spare - uncarved : 1;
     return count < s->carved ? count : s->carved;
@@ -100,10 +99,7 @@ static void release(struct heap *h, struct superblock *s)
         heap_push_pending(h, s); /* it is no longer armed, so no free would have it relisted */
         return;
     }
-    const char *damage = superblock_check_all_free(s, list);
-    if (damage != NULL)
-        superblock_quarantine(s, "free", damage);
-    else
+    if (!superblock_quarantine_if(superblock_check_all_free(s, list), s, "free"))
         superblock_give(s);
 }
 
@@ -178,19 +174,21 @@ void heap_relist(struct heap *h, struct superblock *s)
     heap_push_pending(h, s);
 }
 
-void heap_relist_pending(struct heap *h, struct superblock *s)
+bool heap_has_to_relist(struct heap *h, struct superblock *s)
 {
     ASSERT(lock_is_mine(&h->lock));
     if (slice_kind(&s->slice) != slice_superblock)
-        return;
-    struct heap *owner = superblock_owner(s);
-    if (owner == h) {
-        if (h->active[s->class] != s)
-            heap_relist(h, s);
-    } else if (owner != NULL) {
+        return false;
+    struct heap *owner = superblock_owner(s); /* none: whoever has it detached will relist it */
+    if (owner != NULL && owner != h)
         heap_push_pending(owner, s);
-    }
-    /* No owner: whoever has it detached will relist it. */
+    return owner == h && h->active[s->class] != s; /* one that is active: its next refill collects */
+}
+
+void heap_relist_pending(struct heap *h, struct superblock *s)
+{
+    if (heap_has_to_relist(h, s))
+        heap_relist(h, s);
 }
 
 void heap_flush_pending(struct heap *h)
@@ -216,24 +214,14 @@ void global_adopt(struct superblock *s)
     lock_release(&global->lock);
 }
 
-static struct superblock *find(struct heap *global, unsigned c, enum look look)
-{
-    struct superblock *s = heap_find_fullest(global, c);
-    if (s == NULL && look == look_further)
-        s = heap_find_further(global, c);
-    else if (s == NULL && look == look_everywhere)
-        s = heap_find_any(global, c);
-    return s;
-}
-
-struct superblock *global_take(unsigned c, enum look look)
+struct superblock *global_take(unsigned c, struct superblock *(*find)(struct heap *, unsigned))
 {
     struct heap *global = global_heap_of(c);
     if (__atomic_load_n(&global->class[c].listed, __ATOMIC_RELAXED) == 0 && !heap_has_pending(global))
         return NULL;
     lock_take(&global->lock);
     heap_flush_pending(global);
-    struct superblock *s = find(global, c, look);
+    struct superblock *s = find(global, c);
     if (s != NULL) {
         heap_list_remove(global, s);
         superblock_clear_owner(s);

@@ -33,7 +33,7 @@
  *      unknown -> superblock, tail -> unknown      superblock_format, span_give
  *      unknown -> large -> kept -> unknown         span_block_take, free_once, span_give
  *                 large <- kept                    large_take_kept
- *      superblock -> quarantine                    superblock_quarantine; for ever
+ *      superblock -> quarantine                    superblock_quarantine_if; for ever
  *      unknown -> signal_safe                      signal_safe_add_area; for ever */
 enum slice_kind {
     slice_unknown,     /* never used, or inside a free or large span */

@@ -96,11 +96,11 @@ static bool is_without_slow_path(struct heap *h, uint64_t now_ns, uint64_t for_n
     return is_unchanged(&h->slow_paths, &h->slow_paths_since_ns, slow_paths_of(h), now_ns, for_ns);
 }
 
-/* Asks first for what is cheap to find out and decides most cases. */
+/* False where nothing could be done about it.  Asks first for what is cheap to find out and decides most cases. */
 static bool is_inactive(struct heap *h)
 {
     uint64_t now_ns = os_now_ns();
-    return is_without_slow_path(h, now_ns, INACTIVE_NS) &&
+    return rcs_has_fence() && is_without_slow_path(h, now_ns, INACTIVE_NS) &&
            is_unchanged(&h->activity, &h->activity_since_ns, activity_of(h), now_ns, INACTIVE_NS);
 }
 
@@ -163,13 +163,11 @@ struct superblock *heap_take_from_any(unsigned c)
         s = heap_detach(other, heap_find_any(other, c));
         lock_release(&other->lock);
     }
-    return s != NULL ? s : global_take(c, look_everywhere);
+    return s != NULL ? s : global_take(c, heap_find_any);
 }
 
 static bool exchange(struct heap *h, struct heap *other)
 {
-    if (!rcs_has_fence())
-        return false;
     bool fenced = false;
     lock_take(&binding_lock);
     unsigned here = h->x_slot, there = other->x_slot;
@@ -206,11 +204,11 @@ static unsigned superblocks_of(const struct heap *h)
 }
 
 /* True if the caller, now on `h`, seems to have been the last to use `left`: it was not refilled since the caller's
- * last slow path, and its lists do not change. */
+ * last slow path, and its lists do not change.  False where nothing could be done about it. */
 static bool is_abandoned(const struct heap *left, const struct heap *h, uint16_t refills)
 {
     const uint16_t own = 1;
-    return left != NULL && left != h && (uint16_t)(left->refills - refills) <= own &&
+    return left != NULL && left != h && rcs_has_fence() && (uint16_t)(left->refills - refills) <= own &&
            superblocks_of(left) >= superblocks_of(h) && is_still(left);
 }
 
@@ -271,16 +269,9 @@ static uint32_t take_pending(struct heap *h)
 {
     uint32_t chain = SLICE_NONE;
     struct superblock *s;
-    for (unsigned left = PENDING_TAKEN_MAX; left > 0 && (s = heap_pop_pending(h)) != NULL; left--) {
-        if (slice_kind(&s->slice) != slice_superblock)
-            continue;
-        struct heap *owner = superblock_owner(s);
-        if (owner == h && h->active[s->class] != s)
+    for (unsigned left = PENDING_TAKEN_MAX; left > 0 && (s = heap_pop_pending(h)) != NULL; left--)
+        if (heap_has_to_relist(h, s))
             chain_offline(h, s, &chain);
-        else if (owner != NULL && owner != h)
-            heap_push_pending(owner, s);
-        /* else it is active, and its next refill collects; or whoever has it detached relists it */
-    }
     return chain;
 }
 
@@ -304,8 +295,6 @@ bool heap_take_pending_of_resting(struct heap *h)
 /* Moves the superblocks of `other` to `h`, or to the global heap. */
 static void merge(struct heap *h, struct heap *other)
 {
-    if (!rcs_has_fence())
-        return;
     lock_take(&h->lock);
     if (lock_try(&other->lock)) {
         uint32_t chain = take_many_offline(other);

@@ -85,7 +85,7 @@ static void classes_have_global_locks_of_their_own(unsigned c, unsigned other)
     EXPECT(global_heap_of(c) != global_heap_of(other));
     unit_hold(&global_heap_of(c)->lock);
     global_adopt(s);
-    EXPECT(global_take(other, look_near) == s);
+    EXPECT(global_take(other, heap_find_fullest) == s);
     unit_let_go(&global_heap_of(c)->lock);
     test_superblock_drop(s);
 }

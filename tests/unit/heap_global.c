@@ -72,7 +72,7 @@ static void surplus_is_passed_on(struct heap *h, unsigned c)
     }
     EXPECT_EQ(class_inspect(c).live, 0);
     /* The global heap learns of its emptied ones when it is used next, and lets go of what exceeds its own bound. */
-    struct superblock *s = global_take(c, false);
+    struct superblock *s = global_take(c, heap_find_fullest);
     EXPECT(s != NULL && superblock_owner(s) == NULL);
     EXPECT(superblocks_of(global_heap_of(c), c) <= surplus_floor(c));
     relist(h, s);
@@ -170,7 +170,7 @@ static void the_fullest_comes_first(unsigned c)
     expect_heaps_sound();
     struct superblock *taken[count];
     unsigned n = 0;
-    for (struct superblock *s; (s = global_take(c, false)) != NULL;) {
+    for (struct superblock *s; (s = global_take(c, heap_find_fullest)) != NULL;) {
         EXPECT(n < count && superblock_owner(s) == NULL && s->group == group_none);
         taken[n++] = s;
         if (n > 1) {
@@ -203,20 +203,20 @@ static void frees_to_the_global_heap_are_noticed(unsigned c)
 {
     unsigned held = 0, blocks = size_class[c].blocks;
     void **block = unit_map((size_t)blocks * sizeof *block);
-    while (global_take(c, false) != NULL)
+    while (global_take(c, heap_find_fullest) != NULL)
         ; /* their memory is lost to this test, nothing else */
     struct superblock *s = with_live(c, blocks, block, &held);
     global_adopt(s);
     EXPECT_EQ(s->group, group_nearly_full);
-    EXPECT(global_take(c, false) == NULL);
+    EXPECT(global_take(c, heap_find_fullest) == NULL);
     free(block[--held]);
     send_what_was_freed();
-    EXPECT(global_take(c, false) == s);
+    EXPECT(global_take(c, heap_find_fullest) == s);
     global_adopt(s);
     while (held > 0)
         free(block[--held]);
     send_what_was_freed();
-    EXPECT(global_take(c, false) == s);
+    EXPECT(global_take(c, heap_find_fullest) == s);
     lock_take(&global_heap_of(c)->lock);
     EXPECT_EQ(heap_collect(global_heap_of(c), s), rcs_done);
     lock_release(&global_heap_of(c)->lock);
