@@ -42,11 +42,7 @@ void arena_insert(uint32_t first, size_t slices)
         slice_become(end, slice_free_end);
     }
     s->slices = (uint32_t)slices;
-    s->prev = SLICE_NONE;
-    s->next = a->bin_head[bin] - 1;
-    if (a->bin_head[bin] != 0)
-        slice_at(a->bin_head[bin] - 1)->prev = first;
-    a->bin_head[bin] = first + 1;
+    slice_list_insert(&a->bin_head[bin], s);
     a->bin_used[bin / 64] |= 1ull << (bin % 64);
     slice_become(s, slice_free); /* last: span_recover goes by it */
 }
@@ -58,12 +54,7 @@ void arena_remove(uint32_t first)
     struct arena *a = arena_of(first);
     CHECK(s->kind == slice_free); /* else it is somebody's */
     unsigned bin = bin_of(s->slices);
-    if (s->next != SLICE_NONE)
-        slice_at(s->next)->prev = s->prev;
-    if (s->prev != SLICE_NONE)
-        slice_at(s->prev)->next = s->next;
-    else
-        a->bin_head[bin] = s->next + 1;
+    slice_list_remove(&a->bin_head[bin], s);
     if (a->bin_head[bin] == 0)
         a->bin_used[bin / 64] &= ~(1ull << (bin % 64));
     slice_become(end, slice_unknown);

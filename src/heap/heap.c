@@ -96,13 +96,8 @@ void heap_list_insert(struct heap *h, struct superblock *s, enum group group)
 {
     ASSERT(lock_is_mine(&h->lock));
     struct class_lists *lists = &h->class[s->class];
-    uint32_t slice = superblock_first_slice(s), head = lists->head[group];
     s->group = (uint8_t)group;
-    s->slice.prev = SLICE_NONE;
-    s->slice.next = head - 1;
-    if (head != 0)
-        superblock_at_slice(head - 1)->slice.prev = slice;
-    lists->head[group] = slice + 1;
+    slice_list_insert(&lists->head[group], &s->slice);
     lists->listed++;
     lists->surplus += is_surplus(group);
 }
@@ -111,12 +106,7 @@ void heap_list_remove(struct heap *h, struct superblock *s)
 {
     ASSERT(lock_is_mine(&h->lock));
     struct class_lists *lists = &h->class[s->class];
-    if (s->slice.next != SLICE_NONE)
-        superblock_at_slice(s->slice.next)->slice.prev = s->slice.prev;
-    if (s->slice.prev != SLICE_NONE)
-        superblock_at_slice(s->slice.prev)->slice.next = s->slice.next;
-    else
-        lists->head[s->group] = s->slice.next + 1;
+    slice_list_remove(&lists->head[s->group], &s->slice);
     if (lists->look == superblock_first_slice(s) + 1)
         lists->look = s->slice.next + 1;
     lists->listed--;

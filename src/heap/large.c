@@ -143,7 +143,7 @@ bool large_span_keep(void *p)
     struct slice *s = slice_at(first);
     if (s->was_zero || s->slices > SPAN_CACHE_SLICES_MAX || !free_once(s))
         return false;
-    if (likely(span_cache_put(first, s->slices)))
+    if (likely(span_cache_put(first, s->slices, false)))
         return true;
     slice_become(s, slice_large);
     return false;
@@ -160,7 +160,7 @@ bool large_span_give(void *p)
         huge_policy_look(p, slices << SLICE_SHIFT, SLICE_BYTES);
         s->was_zero = false;
     }
-    if (!span_cache_put(first, slices) && !span_cache_replace(first, slices))
+    if (!span_cache_put(first, slices, true))
         span_give(first, slices);
     return true;
 }
@@ -178,12 +178,11 @@ static void *span_block_resize(void *p, size_t size, bool squeezes)
             return NULL;
         if (!span_is_zero(end, wanted - have))
             s->was_zero = false;
-    } else if (wanted < have) {
-        /* Before the rest is given: a child of a fork in between loses it, but has nothing twice. */
-        s->slices = (uint32_t)wanted;
-        span_give(first + (uint32_t)wanted, have - wanted);
     }
+    /* Before the rest is given: a child of a fork in between loses it, but has nothing twice. */
     s->slices = (uint32_t)wanted;
+    if (wanted < have)
+        span_give(first + (uint32_t)wanted, have - wanted);
     return p;
 }
 
@@ -192,26 +191,20 @@ void *large_resize(void *p, size_t size, bool squeezes)
     return is_span(p) ? span_block_resize(p, size, squeezes) : mapping_resize(p, size);
 }
 
-static void count_spans(struct large_counts *counts)
-{
-    for (uint32_t at = region_slice_from(0); at != SLICE_END;) {
-        size_t slices = span_passed(at);
-        if (slice_at(at)->kind == slice_large) {
-            counts->blocks++;
-            counts->bytes += slices << SLICE_SHIFT;
-        }
-        at = region_slice_from(at + (uint32_t)slices);
-    }
-}
-
 struct large_counts large_counts(void)
 {
     struct large_counts counts = {.mapping_blocks = mapping_table_count(), .mapping_bytes = mapping_table_bytes()};
-    if (hot.descriptors != NULL)
-        count_spans(&counts);
-    counts.blocks += counts.mapping_blocks;
-    counts.bytes += counts.mapping_bytes;
+    size_t slices;
+    counts.blocks = counts.mapping_blocks;
+    counts.bytes = counts.mapping_bytes;
     counts.cached_bytes = mapping_cache_bytes();
+    for (uint32_t at = region_slice_from(0); at != SLICE_END; at = region_slice_from(at + (uint32_t)slices)) {
+        slices = span_passed(at);
+        if (slice_at(at)->kind == slice_large) {
+            counts.blocks++;
+            counts.bytes += slices << SLICE_SHIFT;
+        }
+    }
     return counts;
 }
 

@@ -63,9 +63,9 @@ void *large_resize(void *p, size_t size, bool squeezes);
 /* Unmaps the deferred mappings; returns their bytes.  In a pass, which yields now and then. */
 size_t mapping_unmap_deferred(void);
 
-/* Unmaps cached mappings, returns their bytes: all, or those cached since before the last call (*changed, unless NULL,
- * is set if there are others).  In a pass. */
-size_t mapping_purge(bool all, bool *changed);
+/* Unmaps cached mappings, returns their bytes: those cached since before the last call; *changed is set if there are
+ * others.  In a pass. */
+size_t mapping_purge(bool *changed);
 /* The same for all but `keep` bytes of them. */
 size_t mapping_trim(size_t keep);
 

@@ -77,22 +77,15 @@ bool mapping_cache_give(uintptr_t address, size_t bytes)
     return false;
 }
 
-static size_t deferred_bytes(void)
-{
-    size_t bytes = 0;
-    for (const struct kept *k = cache; k < cache + CACHE_MAX; k++)
-        bytes += k->mapping.address != 0 && k->deferred ? k->mapping.bytes : 0;
-    return bytes;
-}
-
 /* Unmaps what is deferred, in pieces off the end: the program's own mmap waits for as long as one takes, a fork or
  * another purge comes in between, and the rest may be had again.  No more than was there at the beginning. */
 size_t mapping_unmap_deferred(void)
 {
     const size_t piece_max = 8ul << 20;
-    size_t done = 0;
+    size_t done = 0, deferred = 0;
     lock_take(&mapping_lock);
-    const size_t deferred = deferred_bytes();
+    for (const struct kept *k = cache; k < cache + CACHE_MAX; k++)
+        deferred += k->mapping.address != 0 && k->deferred ? k->mapping.bytes : 0;
     for (struct kept *k = cache; k < cache + CACHE_MAX && done < deferred;) {
         if (k->mapping.address == 0 || !k->deferred) {
             k++;
@@ -112,14 +105,13 @@ size_t mapping_unmap_deferred(void)
     return done;
 }
 
-size_t mapping_purge(bool all, bool *changed)
+size_t mapping_purge(bool *changed)
 {
     lock_take(&mapping_lock);
     for (struct kept *k = cache; k < cache + CACHE_MAX; k++)
         if (k->mapping.address != 0) {
-            k->deferred |= all || k->aged;
-            if (changed != NULL)
-                *changed |= !k->deferred;
+            k->deferred |= k->aged;
+            *changed |= !k->deferred;
             k->aged = true;
         }
     lock_release(&mapping_lock);

@@ -93,8 +93,7 @@ bool mapping_table_reserve(void)
     struct table *old = table;
     if (old != NULL && (old->filled + 1) * 2 <= old->capacity)
         return true;
-    size_t wanted = max_size(CAPACITY_MIN, align_up(blocks * 4 + 1, CAPACITY_MIN));
-    wanted = 1ul << (top_bit(wanted - 1) + 1);
+    const size_t wanted = 1ul << (top_bit(max_size(CAPACITY_MIN, blocks * 4 + 1) - 1) + 1);
     struct table *larger = os_map(table_bytes(wanted));
     if (larger == NULL)
         return old != NULL && old->filled + 1 < old->capacity; /* slower, not wrong */

@@ -21,12 +21,6 @@
 
 #include "heap/heap.h"
 
-/* The chain a block goes on. */
-static inline unsigned outbox_chain_of(const void *block)
-{
-    return (uintptr_t)block >> SLICE_SHIFT & (OUTBOX_CHAINS - 1);
-}
-
 /* Of a heap that was just made; or in a child, where whoever had closed it is not here. */
 static inline void outbox_start(struct heap *h)
 {

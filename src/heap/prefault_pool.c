@@ -134,10 +134,9 @@ static uint32_t front_end(void)
 }
 
 /* Overtakes a program that has caught up: the page it is about to touch is left to it. */
-static void overtake(bool huge)
+static void overtake(uint32_t step)
 {
     bool is_first = pool.cursor == 0;
-    uint32_t step = huge ? HUGE_PAGE_SLICES : 1;
     pool.cursor = (uint32_t)align_up(pool.front + 1ul, step);
     if (!is_first)
         pool.target = min_size(pool.target * 2, bound());
@@ -148,36 +147,33 @@ static bool is_cold(uint32_t first, uint32_t slices)
     return slices_holding(first, slices, content_zero) == slices;
 }
 
-/* The first piece from *at on that holds no pages yet; 0 if there is none before `end`.  What lies before a huge page's
- * border is left to the program. */
-static uint32_t cold_piece(uint32_t *at, uint32_t end, bool huge)
+/* Moves *at to the first piece of `step` slices that holds no pages yet; false if there is none before `end`.  What lies
+ * before a huge page's border is left to the program. */
+static bool find_cold(uint32_t *at, uint32_t end, uint32_t step)
 {
-    uint32_t step = huge ? HUGE_PAGE_SLICES : 1;
     *at = (uint32_t)align_up(*at, step);
     while (*at + step <= end && !is_cold(*at, step))
         *at += step;
-    return *at + step <= end ? step : 0;
+    return *at + step <= end;
 }
 
-static uint32_t piece_ahead(bool huge)
+/* Moves the cursor to the next piece. */
+static bool find_ahead(uint32_t step)
 {
-    if (pool.front == SLICE_NONE)
-        return 0;
     uint32_t end = front_end();
     if (end == pool.front)
-        return 0;
+        return false;
     if (pool.cursor <= pool.front)
-        overtake(huge);
-    return cold_piece(&pool.cursor, end, huge);
+        overtake(step);
+    return find_cold(&pool.cursor, end, step);
 }
 
 /* Where the program goes on when the run at the front is used up: the other arena may have opened what follows it. */
-static uint32_t piece_of_next_run(bool huge, uint32_t *first)
+static bool find_in_next_run(uint32_t step, uint32_t *first)
 {
     const struct arena *a = &arena[span_dense];
     *first = a->fresh_first;
-    bool is_ahead = pool.front != SLICE_NONE && pool.front != a->fresh_first;
-    return is_ahead ? cold_piece(first, a->fresh_end, huge) : 0;
+    return pool.front != a->fresh_first && find_cold(first, a->fresh_end, step);
 }
 
 /* Out of the free run that begins at `run`, in which they are. */
@@ -195,18 +191,19 @@ static void take_out(uint32_t run, uint32_t first, uint32_t slices)
 
 bool prefault_pool_next(bool huge, struct prefault_piece *piece)
 {
-    uint32_t slices = 0, first = SLICE_NONE;
+    bool found = false;
     lock_take(&span_lock);
     huge &= pool.front >= region_huge_from();
-    if (pool.prefaulted < wanted()) {
-        slices = piece_ahead(huge);
+    const uint32_t slices = huge ? HUGE_PAGE_SLICES : 1;
+    uint32_t first = SLICE_NONE;
+    if (pool.front != SLICE_NONE && pool.prefaulted < wanted()) {
+        found = find_ahead(slices);
         first = pool.cursor;
-        if (slices == 0)
-            slices = piece_of_next_run(huge, &first);
+        if (!found)
+            found = find_in_next_run(slices, &first);
     }
-    if (pool.prefaulted + slices > bound())
-        slices = 0;
-    if (slices > 0) {
+    found &= pool.prefaulted + slices <= bound();
+    if (found) {
         take_out(pool.front, first, slices);
         *piece = (struct prefault_piece){slice_address(first), (size_t)slices << SLICE_SHIFT, huge, pool.demanded_at};
         if (first == pool.cursor)
@@ -214,7 +211,7 @@ bool prefault_pool_next(bool huge, struct prefault_piece *piece)
         atomic_fetch_add(&spans_away, 1);
     }
     lock_release(&span_lock);
-    return slices > 0;
+    return found;
 }
 
 bool prefault_pool_take_rest(uint32_t first, size_t slices, uint32_t page, struct prefault_piece *rest)

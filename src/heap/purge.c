@@ -285,7 +285,7 @@ void heap_make_room(enum room where)
     large_give_deferred();
     bool ignored;
     pass_begin();
-    mapping_purge(true, NULL);
+    mapping_trim(0);
     if (where == room_everywhere) {
         outboxes_send(true, &ignored);
         gather();
@@ -304,7 +304,7 @@ size_t heap_purge(enum purge_what what, bool *changed)
     outboxes_send(what == purge_force, changed);
     size_t bytes = purge_superblocks(what, SIZE_MAX, changed);
     if (pass_goes_on(what))
-        bytes += span_purge(what, 0, changed) + mapping_purge(what == purge_force, changed);
+        bytes += span_purge(what, 0, changed) + (what == purge_force ? mapping_trim(0) : mapping_purge(changed));
     pass_end();
     return bytes;
 }

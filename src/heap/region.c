@@ -124,16 +124,15 @@ static void touch_descriptors(size_t first, size_t count)
 /* Skips the slices of the next unit of descriptors, which cannot be mapped.  False if there are too many gaps. */
 static bool leave_gap(void)
 {
-    unsigned count = gap_count;
-    bool longer = count > 0 && gap[count - 1].end == described;
-    if (!longer) {
-        if (count == GAPS_MAX)
-            return false;
-        gap[count].first = described;
-    }
+    bool longer = gap_count > 0 && gap[gap_count - 1].end == described;
+    unsigned last = longer ? gap_count - 1 : gap_count;
+    if (last == GAPS_MAX)
+        return false;
+    if (!longer)
+        gap[last].first = described;
     described += UNIT_SLICES;
-    gap[longer ? count - 1 : count].end = described;
-    atomic_store_explicit(&gap_count, longer ? count : count + 1, memory_order_release);
+    gap[last].end = described;
+    atomic_store_explicit(&gap_count, last + 1, memory_order_release);
     return true;
 }
 

@@ -134,6 +134,27 @@ static inline void slice_become(struct slice *s, enum slice_kind kind)
     __atomic_store_n(&s->kind, kind, __ATOMIC_RELEASE);
 }
 
+/* ---- lists: `head` is the number + 1 of the first slice, 0 if there is none; under the lock of the list ---- */
+
+static inline void slice_list_insert(uint32_t *head, struct slice *s)
+{
+    s->prev = SLICE_NONE;
+    s->next = *head - 1;
+    if (*head != 0)
+        slice_at(*head - 1)->prev = slice_number(s);
+    *head = slice_number(s) + 1;
+}
+
+static inline void slice_list_remove(uint32_t *head, const struct slice *s)
+{
+    if (s->next != SLICE_NONE)
+        slice_at(s->next)->prev = s->prev;
+    if (s->prev != SLICE_NONE)
+        slice_at(s->prev)->next = s->next;
+    else
+        *head = s->next + 1;
+}
+
 /* ---- what it holds: by whoever the slice belongs to ---- */
 
 static inline bool slice_has_pages(const struct slice *s)

@@ -69,33 +69,22 @@ static bool put_word(_Atomic uint64_t *slot, uint64_t word)
            atomic_compare_exchange_strong_explicit(slot, &nothing, word, memory_order_release, memory_order_relaxed);
 }
 
-static bool may_keep(size_t slices)
-{
-    return slices <= SPAN_CACHE_SLICES_MAX && !atomic_load_explicit(&memory_is_short, memory_order_relaxed);
-}
-
 static uint64_t word_of(uint32_t first, size_t slices)
 {
     ASSERT(slice_at(first)->kind == slice_kept);
     return (uint64_t)first << 16 | slices;
 }
 
-bool span_cache_put(uint32_t first, size_t slices)
+bool span_cache_put(uint32_t first, size_t slices, bool replaces)
 {
-    if (!may_keep(slices))
+    if (slices > SPAN_CACHE_SLICES_MAX || atomic_load_explicit(&memory_is_short, memory_order_relaxed))
         return false;
     struct slots slots = slots_for(slices);
     for (unsigned i = 0; i < slots.count; i++)
         if (put_word(&slots.x_word[i], word_of(first, slices)))
             return true;
-    return false;
-}
-
-bool span_cache_replace(uint32_t first, size_t slices)
-{
-    if (!may_keep(slices))
+    if (!replaces)
         return false;
-    struct slots slots = slots_for(slices);
     uint32_t hand = atomic_load_explicit(slots.x_hand, memory_order_relaxed);
     atomic_store_explicit(slots.x_hand, hand + 1, memory_order_relaxed);
     _Atomic uint64_t *slot = &slots.x_word[hand % slots.count];

@@ -24,11 +24,10 @@
 
 /* A span of just so many slices; it is slice_kept, and the caller's.  SLICE_NONE if there is none. */
 uint32_t span_cache_take(size_t slices);
-/* Both keep a span, which is slice_kept: the first in an empty slot, the second in place of another span, which it
- * gives back (no lock held).  False if there is no slot for it, or memory is short: then the span is still the
+/* Keeps a span, which is slice_kept, in an empty slot; if there is none and it `replaces`, in place of another span,
+ * which is given back (no lock held).  False if there is no slot for it, or memory is short: then the span is still the
  * caller's. */
-bool span_cache_put(uint32_t first, size_t slices);
-bool span_cache_replace(uint32_t first, size_t slices);
+bool span_cache_put(uint32_t first, size_t slices, bool replaces);
 
 /* Frees all spans, or those kept since before the last call; *changed is set if there are others. */
 void span_cache_purge(bool all, bool *changed);

@@ -173,7 +173,7 @@ static size_t mapped_bytes(void)
 
 static void what_is_kept_is_bounded(void)
 {
-    mapping_purge(true, NULL);
+    mapping_trim(0);
     size_t before = mapped_bytes();
     bool zero;
     static void *block[64];
@@ -186,9 +186,9 @@ static void what_is_kept_is_bounded(void)
     EXPECT(large_counts().cached_bytes > 0);
     EXPECT(mapped_bytes() - before <= MAPPING_CACHE_BYTES + (1 << 20)); /* the others are really gone */
     size_t cached = large_counts().cached_bytes;
-    EXPECT_EQ(mapping_purge(true, NULL), cached);
+    EXPECT_EQ(mapping_trim(0), cached);
     EXPECT_EQ(large_counts().cached_bytes, 0);
-    EXPECT_EQ(mapping_purge(true, NULL), 0);
+    EXPECT_EQ(mapping_trim(0), 0);
 
     /* One larger than the bound is never kept; a small request does not get a large one that was. */
     void *p = mapping_take(MAPPING_CACHE_BYTES + 4096, 16, &zero);
@@ -199,7 +199,7 @@ static void what_is_kept_is_bounded(void)
     void *q = mapping_take((size_t)17 << 20, 16, &zero);
     EXPECT(q != NULL && q != p && mapping_bytes(q, true) == (size_t)17 << 20);
     EXPECT(mapping_give(q));
-    mapping_purge(true, NULL);
+    mapping_trim(0);
 }
 
 /* With somebody to unmap it, a large mapping waits for that, within a bound, and may be had again meanwhile. */
@@ -231,7 +231,7 @@ static void what_leaves_waits_for_help(void)
     EXPECT(p != NULL && mapping_give(p));
     EXPECT_EQ(mapping_unmap_deferred(), 0); /* that one is kept */
     atomic_store(&unmap_is_async, false);
-    mapping_purge(true, NULL);
+    mapping_trim(0);
 }
 
 static bool is_mapped(void *p)
@@ -286,7 +286,7 @@ static void what_leaves_is_no_childs(void)
         p[0] = 7;
         in_child_of(make[i], has_a_copy, p);
         EXPECT(p[0] == 7 && mapping_give(p));
-        mapping_purge(true, NULL);
+        mapping_trim(0);
     }
     atomic_store(&unmap_is_async, false);
 }
@@ -390,7 +390,7 @@ static void a_table_that_cannot_grow(void)
         EXPECT(now != NULL && now[0] == (char)i);
         EXPECT(mapping_give(now));
     }
-    mapping_purge(true, NULL);
+    mapping_trim(0);
 }
 
 int main(int argc, char **argv)

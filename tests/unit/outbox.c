@@ -31,6 +31,12 @@ static void drop(struct superblock *s)
     test_superblock_drop(s);
 }
 
+/* The chain a block goes on. */
+static unsigned outbox_chain_of(const void *block)
+{
+    return slice_of(block) & (OUTBOX_CHAINS - 1);
+}
+
 static unsigned waiting(const void *block)
 {
     return freelist_count(mine->chain[outbox_chain_of(block)]);

@@ -188,7 +188,7 @@ static void a_mapping_in_a_hole(void)
     char *q = realloc(p, (size_t)1 << 20);
     EXPECT(q != NULL && q[0] == 5 && q[OBSTACLE_BYTES - 1] == 5);
     free(q);
-    mapping_purge(true, NULL);
+    mapping_trim(0);
     map_there = obstacle[3];
     p = mapping_take(OBSTACLE_BYTES * 2, 16, &zero);
     EXPECT(p == obstacle[3]);
@@ -196,7 +196,7 @@ static void a_mapping_in_a_hole(void)
     free(malloc((size_t)1 << 20)); /* which frees what waits */
     EXPECT_EQ(mapping_bytes(p, true), 0);
     EXPECT_EQ(block_find(p).kind, block_invalid);
-    mapping_purge(true, NULL);
+    mapping_trim(0);
     obstacle[3] = put_obstacle((uintptr_t)obstacle[3]);
 }
 

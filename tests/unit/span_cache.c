@@ -181,7 +181,7 @@ static void a_child_has_them_free(pid_t (*make)(void))
     int status;
     EXPECT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
-    EXPECT(span_cache_put(in_hand, slices_for(BYTES)));
+    EXPECT(span_cache_put(in_hand, slices_for(BYTES), false));
 }
 
 /* ---- threads that share slots ---- */
