@@ -154,8 +154,8 @@ void *heap_take_wherever(struct heap *h, unsigned c);
 void global_adopt(struct superblock *s);
 /* Heap `h` has no superblock of the class with room: others may pass on what they have too many of.  No lock needed. */
 void global_want(const struct heap *h, unsigned c);
-/* The one of class `c` that heap_find_fullest, heap_find_further or heap_find_any finds there, detached; NULL if there is
- * none. */
+/* The one of class `c` that heap_find_fullest, heap_find_further or heap_find_any finds there, detached; NULL if there
+ * is none. */
 struct superblock *global_take(unsigned c, struct superblock *(*find)(struct heap *, unsigned));
 
 /* ---- other cids' heaps (takeover.c) ---- */
@@ -195,8 +195,8 @@ bool heap_is_locked(void);
 /* ---- damage (damage.c) ---- */
 /* "sutler: FUNCTION(): corrupted free list in superblock 0x... (reason)"; then aborts unless SUTLER_ON_ERROR=report. */
 void damage_report(const char *function, const struct superblock *s, const char *reason);
-/* If there is `damage`, a reason and not NULL: takes the detached superblock out of use for good, reports it, and returns
- * true. */
+/* If there is `damage`, a reason and not NULL: takes the detached superblock out of use for good, reports it, and
+ * returns true. */
 bool superblock_quarantine_if(const char *damage, struct superblock *s, const char *function);
 
 #endif

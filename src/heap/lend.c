@@ -32,8 +32,8 @@ unit_set superblock_lend(struct superblock *s)
     return lent;
 }
 
-/* If slices were lent, without the list, in which there are blocks of all the others: a child of fork that is made half-way
- * takes what is left for a superblock. */
+/* If slices were lent, without the list, in which there are blocks of all the others: a child of fork that is made
+ * half-way takes what is left for a superblock. */
 void superblock_give(struct superblock *s)
 {
     if (likely(!s->has_lent)) {

@@ -104,7 +104,8 @@ static void note_holes(struct superblock *s)
 
 /* ---- offline, and back ---- */
 
-/* Adds `s` to the batch, which has room; not if no heap owns it, or, without a fence, not the one the caller runs on. */
+/* Adds `s` to the batch, which has room; not if no heap owns it, or, without a fence, not the one the caller runs
+ * on. */
 static void take_offline(struct batch *b, struct superblock *s)
 {
     struct heap *h = superblock_owner(s);
