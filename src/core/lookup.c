@@ -114,15 +114,7 @@ static void finish(struct line *line, const void *p)
 COLD void report_misuse(const char *function, const char *what, const void *p, const char *reason)
 {
     struct line line = LINE_EMPTY;
-    line_text(&line, "sutler: ");
-    line_text(&line, function);
-    line_text(&line, "(): ");
-    line_text(&line, what);
-    line_text(&line, " ");
-    line_hex(&line, (uintptr_t)p);
-    line_text(&line, " (");
-    line_text(&line, reason);
-    line_text(&line, ")\n");
+    line_add(&line, "sutler: %s(): %s %p (%s)\n", function, what, p, reason);
     finish(&line, p);
 }
 

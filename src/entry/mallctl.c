@@ -208,12 +208,8 @@ EXPORT int mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t 
 static void print(void (*write)(void *, const char *), void *opaque, const char *name, uint64_t value)
 {
     struct line line = LINE_EMPTY;
-    line_text(&line, name);
-    line_text(&line, ": ");
-    line_dec(&line, value);
-    line_text(&line, "\n");
-    line.text[line.used] = '\0';
-    write(opaque, line.text);
+    line_add(&line, "%s: %lu\n", name, value);
+    write(opaque, line_end(&line));
 }
 
 static void to_standard_error(void *unused, const char *text)

@@ -34,20 +34,14 @@ COLD void report_written(const char *function, const void *p)
 COLD void report_wrong_size(const char *function, const void *p, size_t size, size_t claimed)
 {
     struct line reason = LINE_EMPTY;
-    line_text(&reason, "allocated with ");
-    line_dec(&reason, size);
-    line_text(&reason, " bytes, freed with ");
-    line_dec(&reason, claimed);
+    line_add(&reason, "allocated with %lu bytes, freed with %lu", size, claimed);
     report_misuse(function, "wrong size", p, line_end(&reason));
 }
 
 COLD void report_family(const char *function, const void *p, enum family family, enum family claimed)
 {
     struct line reason = LINE_EMPTY;
-    line_text(&reason, "allocated by ");
-    line_text(&reason, allocated_by[family]);
-    line_text(&reason, ", freed by ");
-    line_text(&reason, freed_by[claimed]);
+    line_add(&reason, "allocated by %s, freed by %s", allocated_by[family], freed_by[claimed]);
     report_misuse(function, "mismatched free", p, line_end(&reason));
 }
 
@@ -55,29 +49,19 @@ COLD void report_family(const char *function, const void *p, enum family family,
 
 static void add_kind(struct line *line, struct live live)
 {
-    line_text(line, live.kind == block_superblock ? "class of " : "large, ");
-    line_dec(line, live.bytes);
-    line_text(line, live.kind == block_superblock ? "" : " bytes");
+    line_add(line, live.kind == block_superblock ? "class of %lu" : "large, %lu bytes", live.bytes);
 }
 
 static void add_live(struct line *line, const char *what, const void *p, struct live live)
 {
-    line_text(line, what);
-    line_hex(line, (uintptr_t)p);
-    line_text(line, ": ");
-    line_dec(line, live.size);
-    line_text(line, " bytes asked for, ");
+    line_add(line, "%s%p: %lu bytes asked for, ", what, p, live.size);
     add_kind(line, live);
-    line_text(line, ", from ");
-    line_text(line, allocated_by[live.family]);
-    line_text(line, "\n");
+    line_add(line, ", from %s\n", allocated_by[live.family]);
 }
 
 static void add_freed(struct line *line, const void *p, struct live live)
 {
-    line_text(line, "sutler:   freed block ");
-    line_hex(line, (uintptr_t)p);
-    line_text(line, ": ");
+    line_add(line, "sutler:   freed block %p: ", p);
     add_kind(line, live);
     line_text(line, "\n");
 }
@@ -88,15 +72,8 @@ static void add_trace(struct line *line, const void *p)
     struct freed freed = trace_find(p);
     if (freed.block == NULL)
         return;
-    line_text(line, "sutler:   it had ");
-    line_dec(line, freed.size);
-    line_text(line, " bytes and was freed by thread ");
-    line_dec(line, freed.thread);
-    line_text(line, " at ");
-    line_hex(line, (uintptr_t)freed.caller);
-    line_text(line, ", ");
-    line_dec(line, trace_total() - freed.number);
-    line_text(line, " frees ago\n");
+    line_add(line, "sutler:   it had %lu bytes and was freed by thread %lu at %p, %lu frees ago\n", freed.size,
+             (unsigned long)freed.thread, freed.caller, trace_total() - freed.number);
 }
 
 static void add_any(struct line *line, const void *p)
@@ -120,11 +97,7 @@ static void add_neighbour(struct line *line, const char *what, const void *p)
 /* Of a pointer into a block: that block. */
 static void add_inside(struct line *line, const char *start, const void *p)
 {
-    line_text(line, "sutler:   it lies ");
-    line_dec(line, (uint64_t)((const char *)p - start));
-    line_text(line, " bytes into the block at ");
-    line_hex(line, (uintptr_t)start);
-    line_text(line, "\n");
+    line_add(line, "sutler:   it lies %lu bytes into the block at %p\n", (uint64_t)((const char *)p - start), start);
     add_any(line, start);
 }
 

@@ -9,13 +9,7 @@
 void damage_report(const char *function, const struct superblock *s, const char *reason)
 {
     struct line line = LINE_EMPTY;
-    line_text(&line, "sutler: ");
-    line_text(&line, function);
-    line_text(&line, "(): corrupted free list in superblock ");
-    line_hex(&line, (uintptr_t)superblock_start(s));
-    line_text(&line, " (");
-    line_text(&line, reason);
-    line_text(&line, ")\n");
+    line_add(&line, "sutler: %s(): corrupted free list in superblock %p (%s)\n", function, superblock_start(s), reason);
     error_tell(&line);
     if (option_get(option_on_error) == on_error_abort)
         abort();

@@ -35,11 +35,7 @@ static const char *after(const char *text, const char *prefix)
 static void warn(const char *entry, const char *why)
 {
     struct line line = LINE_EMPTY;
-    line_text(&line, "sutler: ");
-    line_text(&line, entry);
-    line_text(&line, ": ");
-    line_text(&line, why);
-    line_text(&line, "; ignored\n");
+    line_add(&line, "sutler: %s: %s; ignored\n", entry, why);
     line_tell(&line);
 }
 

@@ -85,13 +85,7 @@ void error_tell(struct line *line)
 _Noreturn void check_failed(const char *what, const char *file, int number)
 {
     struct line line = LINE_EMPTY;
-    line_text(&line, "sutler: internal error: ");
-    line_text(&line, what);
-    line_text(&line, " (");
-    line_text(&line, file);
-    line_text(&line, ":");
-    line_dec(&line, (uint64_t)number);
-    line_text(&line, ")\n");
+    line_add(&line, "sutler: internal error: %s (%s:%lu)\n", what, file, (unsigned long)number);
     error_tell(&line);
     abort();
 }

@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "os/line.h"
 
+#include <stdarg.h>
+
+#include "base/bits.h"
 #include "os/os.h"
 #include "os/syscall.h"
 
+static void put(struct line *line, char c)
+{
+    if (line->used < LINE_MOST)
+        line->text[line->used++] = c;
+}
+
 void line_text(struct line *line, const char *text)
 {
-    while (*text != '\0' && line->used < LINE_MOST)
-        line->text[line->used++] = *text++;
+    while (*text != '\0')
+        put(line, *text++);
 }
 
 static void line_number(struct line *line, uint64_t value, unsigned radix)
@@ -17,8 +26,8 @@ static void line_number(struct line *line, uint64_t value, unsigned radix)
     do
         digits[n++] = "0123456789abcdef"[value % radix];
     while ((value /= radix) != 0);
-    while (n > 0 && line->used < LINE_MOST)
-        line->text[line->used++] = digits[--n];
+    while (n > 0)
+        put(line, digits[--n]);
 }
 
 void line_hex(struct line *line, uintptr_t value)
@@ -32,6 +41,22 @@ void line_dec(struct line *line, uint64_t value)
     line_number(line, value, 10);
 }
 
+void line_add(struct line *line, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    for (; *format != '\0'; format++)
+        if (*format != '%')
+            put(line, *format);
+        else if (*++format == 's')
+            line_text(line, va_arg(values, const char *));
+        else if (*format == 'p')
+            line_hex(line, (uintptr_t)va_arg(values, const void *));
+        else if (*++format == 'u') /* behind the l */
+            line_dec(line, va_arg(values, uint64_t));
+    va_end(values);
+}
+
 void line_bytes(struct line *line, uint64_t bytes)
 {
     static const char *const unit[] = {" B", " KiB", " MiB", " GiB", " TiB"};
@@ -42,17 +67,15 @@ void line_bytes(struct line *line, uint64_t bytes)
         u++;
     }
     line_dec(line, tenths / 10);
-    if (u > 0) {
-        line_text(line, ".");
-        line_dec(line, tenths % 10);
-    }
+    if (u > 0)
+        line_add(line, ".%lu", tenths % 10);
     line_text(line, unit[u]);
 }
 
 void line_pad(struct line *line, size_t column)
 {
-    while (line->used < column && line->used < LINE_MOST)
-        line->text[line->used++] = ' ';
+    while (line->used < min_size(column, LINE_MOST))
+        put(line, ' ');
 }
 
 const char *line_end(struct line *line)

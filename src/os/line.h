@@ -21,6 +21,8 @@ struct line {
 void line_text(struct line *line, const char *text);
 void line_hex(struct line *line, uintptr_t value); /* 0x... */
 void line_dec(struct line *line, uint64_t value);
+/* As printf does, but it knows these only: %s, %lu and %p, which is written as line_hex writes it. */
+__attribute__((format(printf, 2, 3))) void line_add(struct line *line, const char *format, ...);
 /* Bytes with a unit a person reads: "12.3 MiB". */
 void line_bytes(struct line *line, uint64_t bytes);
 /* Pads with spaces to `column`. */

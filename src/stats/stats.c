@@ -5,25 +5,15 @@
 
 static void write_text(struct line *line, int fd, const char *name, uint64_t value, bool is_bytes, const char *doc)
 {
-    line_text(line, "  ");
-    line_text(line, name);
+    line_add(line, "  %s", name);
     line_pad(line, 18);
     if (is_bytes)
         line_bytes(line, value);
     else
         line_dec(line, value);
     line_pad(line, 34);
-    line_text(line, doc);
-    line_text(line, "\n");
+    line_add(line, "%s\n", doc);
     line_flush(line, fd);
-}
-
-static void write_json(struct line *line, const char *name, uint64_t value)
-{
-    line_text(line, ",\"");
-    line_text(line, name);
-    line_text(line, "\":");
-    line_dec(line, value);
 }
 
 void stats_write(int fd, bool json, const struct sutler_stats *stats, const struct stats_fact *facts,
@@ -32,19 +22,16 @@ void stats_write(int fd, bool json, const struct sutler_stats *stats, const stru
     struct line line = LINE_EMPTY;
     line_text(&line, json ? "{\"sutler\":true" : "sutler: the heap\n");
     for (size_t i = 0; i < fact_count; i++) {
-        line_text(&line, json ? ",\"" : "  ");
-        line_text(&line, facts[i].name);
+        line_add(&line, json ? ",\"%s\":\"" : "  %s", facts[i].name);
         if (!json)
             line_pad(&line, line.used + 16 - text_length(facts[i].name));
-        line_text(&line, json ? "\":\"" : "");
-        line_text(&line, facts[i].value);
-        line_text(&line, json ? "\"" : "\n");
+        line_add(&line, json ? "%s\"" : "%s\n", facts[i].value);
     }
     if (!json)
         line_flush(&line, fd);
 #define STAT(field, is_bytes, doc)                                                                                     \
     if (json)                                                                                                          \
-        write_json(&line, #field, stats->field);                                                                       \
+        line_add(&line, ",\"%s\":%lu", #field, stats->field);                                                          \
     else                                                                                                               \
         write_text(&line, fd, #field, stats->field, is_bytes, doc);
 #include "stats/stats.def"

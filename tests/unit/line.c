@@ -33,6 +33,15 @@ static void numbers(struct rng *rng)
     expect_text(&line, "00x0");
 }
 
+static void formats(void)
+{
+    struct line line = LINE_EMPTY;
+    line_add(&line, "%s(): %p, %lu of %lu%s", "free", (void *)0xabc, 7ul, UINT64_MAX, "");
+    expect_text(&line, "free(): 0xabc, 7 of 18446744073709551615");
+    line_add(&line, "%p", NULL);
+    expect_text(&line, "0x0");
+}
+
 static void sizes(void)
 {
     static const struct {
@@ -77,6 +86,7 @@ static void columns_and_ends(void)
         line_text(&guarded.line, "0123456789");
         line_dec(&guarded.line, 1234567);
         line_hex(&guarded.line, 0xabcdef);
+        line_add(&guarded.line, "abc%s", "def");
         line_pad(&guarded.line, 5000);
         line_bytes(&guarded.line, 12345678);
     }
@@ -120,6 +130,7 @@ int main(void)
 {
     struct rng rng = unit_rng();
     numbers(&rng);
+    formats();
     sizes();
     columns_and_ends();
     flushing();
