@@ -87,8 +87,8 @@ void os_split_huge(void *page);
 bool os_give_up(void *address, size_t size);
 
 /* Asks for huge pages in the range, or for none from here on: hints. */
-void os_advise_huge(void *address, size_t size);
-void os_advise_small(void *address, size_t size);
+bool os_advise_huge(void *address, size_t size);
+bool os_advise_small(void *address, size_t size);
 
 /* Makes the range read as zero in a forked child; false where the system cannot. */
 bool os_wipe_on_fork(void *address, size_t size);

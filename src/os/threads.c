@@ -9,10 +9,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
-
 #include "base/bits.h"
 #include "os/filter.h"
 #include "os/line.h"
@@ -98,10 +94,10 @@ void os_thread_block_prepare(void *thread_pointer)
 
 bool os_thread_settle(const char *name)
 {
-    const unsigned close_range_unshare = 2;
+    const long close_range = 436, unshare = 2; /* SYS_close_range, CLOSE_RANGE_UNSHARE: Linux 5.9 */
     sys_call(SYS_chdir, (long)"/", 0, 0, 0, 0, 0);
     sys_call(SYS_prctl, PR_SET_NAME, (long)name, 0, 0, 0, 0);
-    return !sys_failed(sys_call(SYS_close_range, 0, ~0u, close_range_unshare, 0, 0, 0));
+    return !sys_failed(sys_call(close_range, 0, ~0u, unshare, 0, 0, 0));
 }
 
 void os_thread_wait_gone(uint32_t tid)
@@ -210,30 +206,16 @@ void os_prefer_node(unsigned node)
     }
 }
 
-static bool membarrier(long command)
-{
-    return !sys_failed(sys_call_if(need_plain, SYS_membarrier, command, 0, 0, 0, 0, 0));
-}
+#define FENCE(name, command)                                                                                           \
+    bool name(void)                                                                                                    \
+    {                                                                                                                  \
+        return !sys_failed(sys_call_if(need_plain, SYS_membarrier, command, 0, 0, 0, 0, 0));                           \
+    }
 
-bool os_rseq_fence_register(void)
-{
-    return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ);
-}
-
-bool os_rseq_fence(void)
-{
-    return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ);
-}
-
-bool os_fence_register(void)
-{
-    return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
-}
-
-bool os_fence(void)
-{
-    return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-}
+FENCE(os_rseq_fence_register, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ)
+FENCE(os_rseq_fence, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ)
+FENCE(os_fence_register, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
+FENCE(os_fence, MEMBARRIER_CMD_PRIVATE_EXPEDITED)
 
 /* libc makes its stack canary and its pointer guard of the same sixteen bytes: the answer must not give them away. */
 uint32_t os_random(void)

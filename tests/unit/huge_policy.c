@@ -25,12 +25,12 @@ void *__wrap_os_remap(void *address, size_t old_size, size_t new_size, bool may_
     return refused ? NULL : __real_os_remap(address, old_size, new_size, may_move);
 }
 
-void __real_os_advise_huge(void *address, size_t size);
-void __wrap_os_advise_huge(void *address, size_t size);
-void __wrap_os_advise_huge(void *address, size_t size)
+bool __real_os_advise_huge(void *address, size_t size);
+bool __wrap_os_advise_huge(void *address, size_t size);
+bool __wrap_os_advise_huge(void *address, size_t size)
 {
     advised += size;
-    __real_os_advise_huge(address, size);
+    return __real_os_advise_huge(address, size);
 }
 
 /* One that holds no pages yet, though a span may have room for it. */

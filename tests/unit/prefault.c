@@ -26,11 +26,11 @@ static unsigned page_of(const void *address)
     return (unsigned)page;
 }
 
-void __real_os_advise_huge(void *address, size_t size);
-void __wrap_os_advise_huge(void *address, size_t size);
-void __wrap_os_advise_huge(void *address, size_t size)
+bool __real_os_advise_huge(void *address, size_t size);
+bool __wrap_os_advise_huge(void *address, size_t size);
+bool __wrap_os_advise_huge(void *address, size_t size)
 {
-    __real_os_advise_huge(address, size);
+    const bool result = __real_os_advise_huge(address, size);
     EXPECT_EQ(size, HUGE_PAGE_BYTES);
     EXPECT_EQ((uintptr_t)address % HUGE_PAGE_BYTES, 0);
     EXPECT_EQ(pending++, 0);
@@ -39,18 +39,20 @@ void __wrap_os_advise_huge(void *address, size_t size)
     /* Nothing of it is free: who takes what is free does not meet it. */
     for (uint32_t at = slice_of(address), end = at + HUGE_PAGE_SLICES; at < end; at++)
         EXPECT(slice_at(at)->kind == slice_unknown);
+    return result;
 }
 
-void __real_os_advise_small(void *address, size_t size);
-void __wrap_os_advise_small(void *address, size_t size);
-void __wrap_os_advise_small(void *address, size_t size)
+bool __real_os_advise_small(void *address, size_t size);
+bool __wrap_os_advise_small(void *address, size_t size);
+bool __wrap_os_advise_small(void *address, size_t size)
 {
-    __real_os_advise_small(address, size);
+    const bool result = __real_os_advise_small(address, size);
     for (size_t at = 0; at < size; at += HUGE_PAGE_BYTES)
         if (asked[page_of((char *)address + at)]) {
             asked[page_of((char *)address + at)] = false;
             unasked++;
         }
+    return result;
 }
 
 void __real_os_touch(void *page);
