@@ -22,44 +22,7 @@
 #include "options/options.h"
 #include "os/lock.h"
 #include "os/os.h"
-
-/* The names a library defines, and the hash table by which the loader finds them (DT_GNU_HASH): for each bucket the
- * index of its first symbol; for each symbol its hash, the last bit of which is set where its bucket ends. */
-struct symbols {
-    ElfW(Addr) base;
-    ElfW(Sym) * table;
-    const char *names;
-    uint32_t bucket_count, first;
-    const uint32_t *buckets, *hashes;
-};
-
-/* Returns false for a library that has no such table. */
-static bool symbols_of(const struct link_map *library, struct symbols *s)
-{
-    const uint32_t *hash = NULL;
-    *s = (struct symbols){.base = library->l_addr};
-    for (const ElfW(Dyn) *entry = library->l_ld; entry->d_tag != DT_NULL; entry++) {
-        if (entry->d_tag == DT_SYMTAB)
-            s->table = (ElfW(Sym) *)entry->d_un.d_ptr;
-        else if (entry->d_tag == DT_STRTAB)
-            s->names = (const char *)entry->d_un.d_ptr;
-        else if (entry->d_tag == DT_GNU_HASH)
-            hash = (const uint32_t *)entry->d_un.d_ptr;
-    }
-    if (s->table == NULL || s->names == NULL || hash == NULL)
-        return false;
-    size_t filter_words = hash[2] * (sizeof(ElfW(Addr)) / sizeof *hash);
-    s->bucket_count = hash[0];
-    s->first = hash[1];
-    s->buckets = hash + 4 + filter_words;
-    s->hashes = s->buckets + s->bucket_count;
-    return true;
-}
-
-static bool ends_bucket(const struct symbols *s, uint32_t index)
-{
-    return (s->hashes[index - s->first] & 1) != 0;
-}
+#include "os/symbols.h"
 
 static uint32_t hash_of(const char *name)
 {
@@ -93,7 +56,7 @@ static void redirect(const struct symbols *libc, const char *name)
         ElfW(Sym) *symbol = &libc->table[index];
         if (libc->base + symbol->st_value == next && strcmp(libc->names + symbol->st_name, name) == 0)
             write_value(symbol, everybodys - libc->base);
-        if (ends_bucket(libc, index))
+        if (symbols_end_bucket(libc, index))
             return;
     }
 }
@@ -119,18 +82,14 @@ static void redirect_ours(void)
     Dl_info info;
     void *handle = next_dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
     if (handle == NULL || dlinfo(handle, RTLD_DI_LINKMAP, &libc) != 0 ||
-        dladdr1(&next_dlopen, &info, (void **)&own, RTLD_DL_LINKMAP) == 0 || !symbols_of(libc, &libcs) ||
-        !symbols_of(own, &ours))
+        dladdr1(&next_dlopen, &info, (void **)&own, RTLD_DL_LINKMAP) == 0 ||
+        !symbols_read(libc->l_ld, libc->l_addr, true, &libcs) || libcs.buckets == NULL ||
+        !symbols_read(own->l_ld, own->l_addr, true, &ours) || ours.buckets == NULL)
         return;
     pthread_atfork(NULL, NULL, in_child);
-    for (uint32_t bucket = 0; bucket < ours.bucket_count; bucket++) {
-        uint32_t index = ours.buckets[bucket];
-        if (index < ours.first)
-            continue;
-        do
-            redirect(&libcs, ours.names + ours.table[index].st_name);
-        while (!ends_bucket(&ours, index++));
-    }
+    /* Those before the first of the hash table are what it needs of others. */
+    for (size_t index = ours.first, count = symbols_count(&ours); index < count; index++)
+        redirect(&libcs, ours.names + ours.table[index].st_name);
 }
 
 static COLD void prepare_deep_binding(void)

@@ -9,10 +9,11 @@
 #include <sys/auxv.h>
 #include <time.h>
 
-#include "base/bits.h"
+#include "base/compiler.h"
 #include "os/filter.h"
 #include "os/line.h"
 #include "os/os.h"
+#include "os/symbols.h"
 #include "os/vdso.h"
 #include "os/syscall.h"
 
@@ -32,67 +33,28 @@ extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 #define RSEQ_CPU_ID 4
 
-/* The parts of the image that name its functions. */
-struct image {
-    uintptr_t base; /* added to the addresses it names */
-    const ElfW(Sym) * symbols;
-    const char *names;
-    size_t count;
-};
-
-static size_t symbol_count(const uint32_t *hash, const uint32_t *gnu_hash)
-{
-    if (hash != NULL)
-        return hash[1];
-    /* Only the chains say how many there are: the last symbol is in the chain of the bucket that starts highest. */
-    size_t bucket_count = gnu_hash[0], first = gnu_hash[1], last = 0;
-    const uint32_t *buckets = gnu_hash + 4 + gnu_hash[2] * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
-    for (size_t i = 0; i < bucket_count; i++)
-        last = max_size(last, buckets[i]);
-    if (last < first)
-        return first;
-    while ((buckets[bucket_count + last - first] & 1) == 0)
-        last++;
-    return last + 1;
-}
-
-static bool read_image(uintptr_t start, struct image *image)
+static bool read_image(uintptr_t start, struct symbols *image)
 {
     const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)start;
     const ElfW(Phdr) *segment = (const ElfW(Phdr) *)(start + header->e_phoff);
     const ElfW(Dyn) *entry = NULL;
-    const uint32_t *hash = NULL, *gnu_hash = NULL;
+    uintptr_t base = 0;
     bool loaded = false;
-    *image = (struct image){0};
     for (unsigned i = 0; i < header->e_phnum; i++) {
         if (segment[i].p_type == PT_DYNAMIC)
             entry = (const ElfW(Dyn) *)(start + segment[i].p_offset);
         if (segment[i].p_type == PT_LOAD && !loaded) {
-            image->base = start + segment[i].p_offset - segment[i].p_vaddr;
+            base = start + segment[i].p_offset - segment[i].p_vaddr;
             loaded = true;
         }
     }
-    for (; entry != NULL && entry->d_tag != DT_NULL; entry++) {
-        void *at = (void *)(image->base + entry->d_un.d_ptr);
-        if (entry->d_tag == DT_SYMTAB)
-            image->symbols = at;
-        else if (entry->d_tag == DT_STRTAB)
-            image->names = at;
-        else if (entry->d_tag == DT_HASH)
-            hash = at;
-        else if (entry->d_tag == DT_GNU_HASH)
-            gnu_hash = at;
-    }
-    if (image->symbols == NULL || image->names == NULL || (hash == NULL && gnu_hash == NULL))
-        return false;
-    image->count = symbol_count(hash, gnu_hash);
-    return true;
+    return entry != NULL && symbols_read(entry, base, false, image);
 }
 
-static void *find(const struct image *image, const char *name)
+static void *find(const struct symbols *image, const char *name)
 {
-    for (size_t i = 0; i < image->count; i++) {
-        const ElfW(Sym) *symbol = &image->symbols[i];
+    for (size_t i = 0, count = symbols_count(image); i < count; i++) {
+        const ElfW(Sym) *symbol = &image->table[i];
         if (symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 && text_equal(image->names + symbol->st_name, name))
             return (void *)(image->base + symbol->st_value);
     }
@@ -101,7 +63,7 @@ static void *find(const struct image *image, const char *name)
 
 void os_vdso_init(void)
 {
-    struct image image;
+    struct symbols image;
     uintptr_t start = getauxval(AT_SYSINFO_EHDR);
     if (start == 0 || !read_image(start, &image))
         return;

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#include "os/symbols.h"
+
+#include "base/bits.h"
+
+bool symbols_read(const ElfW(Dyn) * entry, uintptr_t base, bool is_relocated, struct symbols *s)
+{
+    const uint32_t *hash = NULL;
+    *s = (struct symbols){.base = base};
+    for (; entry->d_tag != DT_NULL; entry++) {
+        void *at = (void *)((is_relocated ? 0 : base) + entry->d_un.d_ptr);
+        if (entry->d_tag == DT_SYMTAB)
+            s->table = at;
+        else if (entry->d_tag == DT_STRTAB)
+            s->names = at;
+        else if (entry->d_tag == DT_HASH)
+            s->old_hash = at;
+        else if (entry->d_tag == DT_GNU_HASH)
+            hash = at;
+    }
+    if (hash != NULL) {
+        size_t filter_words = hash[2] * (sizeof(ElfW(Addr)) / sizeof *hash);
+        s->bucket_count = hash[0];
+        s->first = hash[1];
+        s->buckets = hash + 4 + filter_words;
+        s->hashes = s->buckets + s->bucket_count;
+    }
+    return s->table != NULL && s->names != NULL && (s->old_hash != NULL || s->buckets != NULL);
+}
+
+size_t symbols_count(const struct symbols *s)
+{
+    if (s->old_hash != NULL)
+        return s->old_hash[1];
+    /* Only the buckets say how many there are: the last symbol is in the one that starts highest. */
+    size_t last = 0;
+    for (size_t i = 0; i < s->bucket_count; i++)
+        last = max_size(last, s->buckets[i]);
+    if (last < s->first)
+        return s->first;
+    while (!symbols_end_bucket(s, last))
+        last++;
+    return last + 1;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The names that a library, or the kernel's vDSO, defines, and the hash table by which the loader finds them
+ * (DT_GNU_HASH): for each bucket the index of its first symbol; for each symbol its hash, the last bit of which is set
+ * where its bucket ends.
+ */
+#ifndef SUTLER_OS_SYMBOLS_H
+#define SUTLER_OS_SYMBOLS_H
+
+#include <link.h>
+
+#include "base/compiler.h"
+
+struct symbols {
+    uintptr_t base; /* added to the addresses it names */
+    ElfW(Sym) * table;
+    const char *names;
+    const uint32_t *old_hash; /* DT_HASH; NULL: there is none */
+    uint32_t bucket_count, first;
+    const uint32_t *buckets, *hashes; /* NULL: there is no DT_GNU_HASH */
+};
+
+/* From a dynamic section, whose addresses the loader has added the base to, or has not.  False if it names nothing. */
+bool symbols_read(const ElfW(Dyn) * entry, uintptr_t base, bool is_relocated, struct symbols *s);
+
+/* How many the table has.  One of the hash tables is there. */
+size_t symbols_count(const struct symbols *s);
+
+static inline bool symbols_end_bucket(const struct symbols *s, size_t index)
+{
+    return (s->hashes[index - s->first] & 1) != 0;
+}
+
+#endif
