@@ -31,8 +31,6 @@ FUNCTION vfork, exported=1
 	jmp	vfork_returns
 1:	ret					/* the child */
 END_FUNCTION vfork
-	EXPORTED __vfork
-	.set	__vfork, vfork
 #elif defined(__aarch64__)
 #include "rcs/section_aarch64.h"
 #define CLONE_VFORK_VM_SIGCHLD 0x4111
@@ -60,9 +58,9 @@ FUNCTION vfork, exported=1
 	b	vfork_returns
 1:	ret					/* the child */
 END_FUNCTION vfork
-	.globl	__vfork
-	.type	__vfork, %function
-	.set	__vfork, vfork
 #endif
+
+	EXPORTED __vfork
+	.set	__vfork, vfork
 
 	.section .note.GNU-stack, "", %progbits

@@ -2,25 +2,8 @@
  *
  * A restartable section in aarch64 assembly; see section_x86_64.h for the shape.
  */
-#include "rcs/hot.h"
-#include "rcs/results.h"
-
-.macro FUNCTION name, exported=0
-	.globl	\name
-	.if	\exported == 0
-	.hidden	\name
-	.endif
-	.type	\name, %function
-	.p2align 6
-\name:
-	.cfi_startproc
-	hint	#34				/* bti c */
-.endm
-
-.macro END_FUNCTION name
-	.cfi_endproc
-	.size	\name, . - \name
-.endm
+#define LANDING_PAD hint #34 /* bti c */
+#include "rcs/section.h"
 
 /* x9: the address of the cid, x10: of heap_of_cid.  Uses x11, x12. */
 .macro SECTION_BEGIN name
@@ -49,18 +32,6 @@
 	ldr	w\n, [x9]
 	add	x\n, x10, x\n, lsl #3		/* ldar takes no offset */
 	ldar	x\n, [x\n]
-.endm
-
-.macro SECTION_COMMITTED name
-.Lcommitted_\name:
-	.pushsection .data.rel.ro, "aw", %progbits
-	.balign	32
-.Lsection_\name:
-	.word	0, 0
-	.xword	.Lstart_\name
-	.xword	.Lcommitted_\name - .Lstart_\name
-	.xword	.Labort_\name
-	.popsection
 .endm
 
 .macro SECTION_ABORT name

@@ -10,37 +10,13 @@
  * rseq_cs is not cleared afterwards: the kernel drops a descriptor whose range the thread is no longer in, and the
  * descriptor stays mapped as long as the process lives (the library is linked -z nodelete).
  */
-#include "rcs/hot.h"
-#include "rcs/results.h"
-
 #if defined(__CET__)
 #include <cet.h>
+#define LANDING_PAD _CET_ENDBR
 #else
-#define _CET_ENDBR
+#define LANDING_PAD
 #endif
-
-/* Functions only the library calls are hidden; EXPORTED ones are not. */
-.macro EXPORTED name
-	.globl	\name
-	.type	\name, @function
-.endm
-
-.macro FUNCTION name, exported=0
-	.globl	\name
-	.if	\exported == 0
-	.hidden	\name
-	.endif
-	.type	\name, @function
-	.p2align 6
-\name:
-	.cfi_startproc
-	_CET_ENDBR
-.endm
-
-.macro END_FUNCTION name
-	.cfi_endproc
-	.size	\name, . - \name
-.endm
+#include "rcs/section.h"
 
 /* Ends a C function that returns the number `code`. */
 .macro RETURN code
@@ -65,20 +41,6 @@
 	movl	%fs:(\cid), \cid32
 	leaq	heap_of_cid(%rip), \heap
 	movq	(\heap, \cid, 8), \heap
-.endm
-
-.macro SECTION_COMMITTED name
-.Lcommitted_\name:
-	.pushsection .data.rel.ro, "aw", @progbits
-	.balign	32
-	.type	.Lsection_\name, @object
-	.size	.Lsection_\name, 32
-.Lsection_\name:
-	.long	0, 0
-	.quad	.Lstart_\name
-	.quad	.Lcommitted_\name - .Lstart_\name
-	.quad	.Labort_\name
-	.popsection
 .endm
 
 /* The kernel checks the four bytes before the label; they read as an undefined instruction to whoever falls in.
