@@ -23,8 +23,9 @@
 /* Between two looks whether a processor is to spare: longer each time one was, since a look reads a file. */
 #define SPARE_LOOK_NS_MIN 1000000ull
 #define SPARE_LOOK_NS_MAX 10000000000ull
-/* The time a pool has to last: the manager may be resting, asleep, or waiting for a processor. */
-#define LEAD_NS 100000000ull
+/* The time a pool has to last: until the manager is awake and has cleared a huge page or two.  What a slower program
+ * would take later is memory that lies idle. */
+#define LEAD_NS 20000000ull
 /* How long it rests after it did harm, or would have: longer each time in a row. */
 #define REST_NS_MIN 1000000ull
 #define REST_NS_MAX 64000000ull
