@@ -277,7 +277,7 @@ static void who_takes_little_is_kept_little(uint64_t now)
     enum { little = 8 };
     for (; prefault_pool_counts().reserve_bytes > PREFAULT_PIECE_MAX + little * SLICE_BYTES; now += 100 * MS)
         EXPECT_EQ(prefaulted_for(little, now), 0);
-    EXPECT_EQ(prefault_pool_counts().target_bytes, 2 * PREFAULT_PIECE_MAX);
+    EXPECT_EQ(prefault_pool_counts().target_bytes, PREFAULT_PIECE_MAX);
     shrink_to(before);
 }
 
