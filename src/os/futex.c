@@ -6,6 +6,10 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+
 static struct timespec timespec_of(uint64_t ns)
 {
     return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
@@ -53,7 +57,6 @@ bool os_futex_wait_either(_Atomic uint32_t *word, uint32_t expected, _Atomic uin
         uint32_t flags, reserved;
     } waiter[] = {{expected, (uintptr_t)word, size_32 | private, 0}, {until, (uintptr_t)cleared, size_32, 0}};
     struct timespec end = timespec_of(end_ns);
-    const long futex_waitv = 449; /* SYS_futex_waitv: Linux 5.16 */
-    long result = sys_call(futex_waitv, (long)waiter, 2, 0, (long)&end, CLOCK_MONOTONIC, 0);
+    long result = sys_call(SYS_futex_waitv, (long)waiter, 2, 0, (long)&end, CLOCK_MONOTONIC, 0);
     return !sys_failed(result) || result == -EAGAIN || result == -EINTR || result == -ETIMEDOUT;
 }

@@ -86,7 +86,7 @@ void os_split_huge(void *page);
  * is lost.  False if the system cannot. */
 bool os_give_up(void *address, size_t size);
 
-/* Asks for huge pages in the range, or for none from here on: hints. */
+/* Asks for huge pages in the range, or for none from here on: hints.  False where the system knows none. */
 bool os_advise_huge(void *address, size_t size);
 bool os_advise_small(void *address, size_t size);
 

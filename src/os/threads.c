@@ -9,6 +9,10 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
 #include "base/bits.h"
 #include "os/filter.h"
 #include "os/line.h"
@@ -94,10 +98,10 @@ void os_thread_block_prepare(void *thread_pointer)
 
 bool os_thread_settle(const char *name)
 {
-    const long close_range = 436, unshare = 2; /* SYS_close_range, CLOSE_RANGE_UNSHARE: Linux 5.9 */
+    const unsigned close_range_unshare = 2;
     sys_call(SYS_chdir, (long)"/", 0, 0, 0, 0, 0);
     sys_call(SYS_prctl, PR_SET_NAME, (long)name, 0, 0, 0, 0);
-    return !sys_failed(sys_call(close_range, 0, ~0u, unshare, 0, 0, 0));
+    return !sys_failed(sys_call(SYS_close_range, 0, ~0u, close_range_unshare, 0, 0, 0));
 }
 
 void os_thread_wait_gone(uint32_t tid)

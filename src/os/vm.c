@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
 #include <linux/memfd.h>
+#include <linux/mman.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -11,20 +13,35 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
-/* The kernel's numbers that older headers do not name: the same on every machine. */
-enum {
-    map_fixed_noreplace = 0x100000,
-    advice_free = 8,
-    advice_wipe_on_fork = 18,
-    advice_cold = 20,
-    advice_guard_install = 102,
-    advice_guard_remove = 103,
-    add_seals = 1033,
-    seal_seal = 1,
-    seal_shrink = 2,
-    seal_grow = 4,
-    seal_future_write = 16,
-};
+/* What older headers do not name. */
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+#ifndef F_ADD_SEALS
+#define F_ADD_SEALS 1033
+#define F_SEAL_SEAL 1
+#define F_SEAL_SHRINK 2
+#define F_SEAL_GROW 4
+#endif
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 16
+#endif
+#ifndef MADV_FREE
+#define MADV_FREE 8
+#endif
+#ifndef MADV_COLD
+#define MADV_COLD 20
+#endif
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#define MADV_GUARD_REMOVE  103
+#endif
+#ifndef SYS_process_madvise
+#define SYS_process_madvise 440
+#endif
 
 /* At the end of the stack lie the name of the file the program was started from, and a word of zeros.  Without
  * randomization the stack ends where the address space does, or a page below on some machines; with it, up to gigabytes
@@ -48,7 +65,7 @@ static long map(void *hint, size_t size, int flags)
 
 int os_map_at(void *address, size_t size)
 {
-    long result = map(address, size, map_fixed_noreplace);
+    long result = map(address, size, MAP_FIXED_NOREPLACE);
     if (result == (long)address)
         return 0;
     if (!sys_failed(result)) { /* a kernel before 4.17 took the address for a mere hint */
@@ -78,16 +95,16 @@ bool os_set_writable(void *address, size_t size, bool writable)
     }
 
 ADVICE(os_purge, (void *address, size_t size), MADV_DONTNEED)
-ADVICE(os_give_up, (void *address, size_t size), advice_free)
+ADVICE(os_give_up, (void *address, size_t size), MADV_FREE)
 ADVICE(os_advise_huge, (void *address, size_t size), MADV_HUGEPAGE)
 ADVICE(os_advise_small, (void *address, size_t size), MADV_NOHUGEPAGE)
-ADVICE(os_wipe_on_fork, (void *address, size_t size), advice_wipe_on_fork)
+ADVICE(os_wipe_on_fork, (void *address, size_t size), MADV_WIPEONFORK)
 ADVICE(os_keep_from_children, (void *address, size_t size, bool keep), keep ? MADV_DONTFORK : MADV_DOFORK)
-ADVICE(os_guard, (void *address, size_t size, bool guarded), guarded ? advice_guard_install : advice_guard_remove)
+ADVICE(os_guard, (void *address, size_t size, bool guarded), guarded ? MADV_GUARD_INSTALL : MADV_GUARD_REMOVE)
 
 void os_split_huge(void *page)
 {
-    sys_call(SYS_madvise, (long)page, (long)os_page_bytes, advice_cold, 0, 0, 0);
+    sys_call(SYS_madvise, (long)page, (long)os_page_bytes, MADV_COLD, 0, 0, 0);
 }
 
 void os_unmap(void *address, size_t size)
@@ -107,12 +124,13 @@ void *os_remap(void *address, size_t old_size, size_t new_size, bool may_move)
 bool os_purge_ranges(const struct os_range *ranges, size_t count)
 {
     /* PIDFD_SELF: Linux 6.14; elsewhere the call fails and each range is purged by itself. */
-    const long pidfd_self = -10000, process_madvise = 440; /* SYS_process_madvise: Linux 5.10 */
+    const long pidfd_self = -10000;
     _Static_assert(sizeof(struct os_range) == sizeof(struct iovec), "an iovec by another name");
     size_t total = 0;
     for (size_t i = 0; i < count; i++)
         total += ranges[i].size;
-    long done = sys_call_if(need_luxury, process_madvise, pidfd_self, (long)ranges, (long)count, MADV_DONTNEED, 0, 0);
+    long done =
+        sys_call_if(need_luxury, SYS_process_madvise, pidfd_self, (long)ranges, (long)count, MADV_DONTNEED, 0, 0);
     if (done == (long)total)
         return true;
     bool all = true;
@@ -140,9 +158,9 @@ bool os_find_resident(void *address, size_t size, unsigned char *there)
  * ours. */
 static void seal(long fd)
 {
-    const long size_stays = seal_shrink | seal_grow | seal_seal;
-    if (sys_failed(sys_call(SYS_fcntl, fd, add_seals, size_stays | seal_future_write, 0, 0, 0)))
-        sys_call(SYS_fcntl, fd, add_seals, size_stays, 0, 0, 0);
+    const long size_stays = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    if (sys_failed(sys_call(SYS_fcntl, fd, F_ADD_SEALS, size_stays | F_SEAL_FUTURE_WRITE, 0, 0, 0)))
+        sys_call(SYS_fcntl, fd, F_ADD_SEALS, size_stays, 0, 0, 0);
 }
 
 void *os_shared_page(const char *name, size_t size)
