@@ -24,6 +24,12 @@
 #include "os/os.h"
 #include "os/symbols.h"
 
+/* Returns false for a library that the loader finds by no such hash table. */
+static bool symbols_of(const struct link_map *library, struct symbols *s)
+{
+    return symbols_read(library->l_ld, library->l_addr, true, s) && s->buckets != NULL;
+}
+
 static uint32_t hash_of(const char *name)
 {
     uint32_t hash = 5381;
@@ -82,9 +88,8 @@ static void redirect_ours(void)
     Dl_info info;
     void *handle = next_dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
     if (handle == NULL || dlinfo(handle, RTLD_DI_LINKMAP, &libc) != 0 ||
-        dladdr1(&next_dlopen, &info, (void **)&own, RTLD_DL_LINKMAP) == 0 ||
-        !symbols_read(libc->l_ld, libc->l_addr, true, &libcs) || libcs.buckets == NULL ||
-        !symbols_read(own->l_ld, own->l_addr, true, &ours) || ours.buckets == NULL)
+        dladdr1(&next_dlopen, &info, (void **)&own, RTLD_DL_LINKMAP) == 0 || !symbols_of(libc, &libcs) ||
+        !symbols_of(own, &ours))
         return;
     pthread_atfork(NULL, NULL, in_child);
     /* Those before the first of the hash table are what it needs of others. */
