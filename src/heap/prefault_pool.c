@@ -23,14 +23,14 @@ static struct {
 
 static size_t bound(void)
 {
-    size_t least = max_size(HUGE_PAGE_SLICES, min_size(TARGET_MIN, pool.expected));
     size_t most = min_size(TARGET_MAX, span_count.in_use_bytes >> SLICE_SHIFT >> 3);
-    return max_size(least, min_size(pool.expected, most));
+    return max_size(TARGET_MIN, min_size(pool.expected, most));
 }
 
+/* A slow program has a huge page ahead of it: so much less than the bound that another one fits. */
 static size_t wanted(void)
 {
-    return min_size(pool.target, bound());
+    return min_size(min_size(pool.target, bound()), max_size(pool.expected, HUGE_PAGE_SLICES));
 }
 
 static bool is_resting(void)
@@ -203,7 +203,7 @@ bool prefault_pool_next(bool huge, struct prefault_piece *piece)
         if (!found)
             found = find_in_next_run(slices, &first);
     }
-    found &= pool.prefaulted + slices <= max_size(TARGET_MIN, bound());
+    found &= pool.prefaulted + slices <= bound();
     if (found) {
         take_out(pool.front, first, slices);
         *piece = (struct prefault_piece){slice_address(first), (size_t)slices << SLICE_SHIFT, huge, pool.demanded_at};
