@@ -268,6 +268,28 @@ def test_a_group_can_be_asked_for(suite_folder: Path) -> None:
     assert chosen("b") == ["ab", "c"] and chosen("c") == ["c"] and chosen() == ["ab", "c"]
 
 
+def test_a_group_takes_the_programs_of_another_suite(suite_folder: Path) -> None:
+    (suite_folder / "lender.toml").write_text(
+        'timeout = 7\n[[group]]\nname = "g"\n[[program]]\nname = "a"\ngroup = "g"\nrun = ["true"]\ninput = "words"\n'
+        '[[program]]\nname = "b"\nrun = ["true"]\n'
+    )
+    group = '[[group]]\nname = "taken"\nprograms = "{}"\nunder = ["glibc"]\n[[program]]\nname = "own"\nrun = ["true"]\n'
+    (suite_folder / "all.toml").write_text('packages = ["real", "paper"]\n' + group.format("lender"))
+    suite = suites.load("all")
+    assert [(entry.name, entry.group, entry.timeout_s) for entry in suite.entries] == [
+        ("own", "", 300),
+        ("a", "taken", 7),
+        ("b", "taken", 7),
+    ]
+    assert suite.entries[1].under == ("glibc",) and suite.entries[1].job.cwd
+    assert suite.packages == ("real", "paper") and suites.load("small").packages == ()
+    (suite_folder / "some.toml").write_text(group.format("lender/g"))
+    assert [entry.name for entry in suites.load("some").entries] == ["own", "a"]
+    (suite_folder / "none.toml").write_text(group.format("lender/h"))
+    with pytest.raises(ToolError, match="there are no programs lender/h"):
+        suites.load("none")
+
+
 def test_ctrl_c_leaves_complete_rows(suite_folder: Path, good_library: Path, tmp_path: Path) -> None:
     (suite_folder / "slow.toml").write_text('rounds = 50\n[[program]]\nname = "nap"\nrun = ["/bin/sleep", "0.1"]\n')
     out = tmp_path / "out"

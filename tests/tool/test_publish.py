@@ -116,6 +116,17 @@ def test_groups_have_tables_of_their_own(folder_of) -> None:
     assert table_of(made, "second")["two [ns]"][2] == "0.25 (0.25-0.25)"
 
 
+def test_a_group_may_show_ratios_only(folder_of) -> None:
+    """Of the medians the base's alone is shown: seven contenders fit on a page."""
+    groups = {"few": {"under": ["glibc", "sutler", "mimalloc"], "base": "mimalloc", "ratios_only": True}}
+    figure = lambda program, library, turn: {"glibc": 40.0, "sutler": 10.0, "mimalloc": 20.0}[library]  # noqa: E731
+    folder = folder_of("run", {"one": "few", "two": "few"}, ["glibc", "sutler", "mimalloc"], figure, groups)
+    cells = table_of(folder, "few")
+    assert cells[""] == ["mimalloc", "glibc / mimalloc", "sutler / mimalloc"]
+    assert cells["one [ns]"] == ["20.0 ±0.0%", "**2.00 (2.00-2.00)**", "0.50 (0.50-0.50)"]
+    assert len(cells["geometric mean"]) == 3
+
+
 def test_a_page_is_filled_and_the_rest_of_it_kept(console, folder_of, tmp_path: Path) -> None:
     made = folder_of("a", {"one": ""}, ["glibc", "sutler", "glibc-again"], lambda p, name, t: 5.0)
     page = tmp_path / "page.md"

@@ -239,7 +239,7 @@ def bench(
     if any(suite.build for suite in loaded):
         say("building the benchmark programs")
         ours = [f"{name}/all" for name in ("engines", "predict") if (paths.require_tree() / "papers" / name / "CMakeLists.txt").exists()]
-        paths.build_preset("release", ["-DSUTLER_BENCH=ON"], ["sutler", "sutler_static", "bench/all", *ours])
+        paths.build_preset("release", ["-DSUTLER_BENCH=ON"], ["sutler", "sutler_static", "sutler_hardened", "bench/all", *ours])
     about: dict[str, Any] = {
         "machine": describe(paths.tree()),
         "command": "./sutler " + shlex.join(sys.argv[1:]),
@@ -271,8 +271,8 @@ def bench(
         writer.writeheader()
         try:
             for suite in loaded:
-                if suite.packages:
-                    packages.ensure(suite.packages, say)
+                for group in suite.packages:
+                    packages.ensure(group, say)
                 suites.make_inputs(suite)
                 others = peer_names if peer_names is not None else suite.peers if suite.peers is not None else PEERS
                 chosen = contenders(suite, others, library, same, say)

@@ -56,6 +56,11 @@ class Layout:
     bases: Mapping[str, str] = None  # type: ignore[assignment]
     twins: Sequence[str] = ()  # the subject with other settings, or in other builds: no rivals of its own
     mean: bool = True
+    ratios_only: bool = False  # of the others' medians only the base's is shown
+
+    def shown(self) -> list[str]:
+        """Whose medians have a column."""
+        return [name for name in self.among if name == self.base or not self.ratios_only]
 
     def pairs(self) -> list[tuple[str, str]]:
         """(numerator, denominator) of each ratio column."""
@@ -149,13 +154,14 @@ def _best_ratio(program: Program, layout: Layout, figure: str) -> tuple[float, s
 def table(found: Results, layout: Layout, figure: Optional[str] = None, scale: float = 1.0) -> str:
     """Medians of all, ratios, and their geometric mean, as Markdown."""
     pairs, rivals = layout.pairs(), layout.rivals()
-    rows = [["", *layout.among, *(f"{one} / {of}" for one, of in pairs), *(["/ best other"] if rivals else [])]]
+    shown = layout.shown()
+    rows = [["", *shown, *(f"{one} / {of}" for one, of in pairs), *(["/ best other"] if rivals else [])]]
     bests: list[float] = []
     for program in layout.programs:
         which = figure or program.figure
         better = _better(program, which)
         note = "" if figure else f" [{unit(which)}{'' if better == 'lower' else ', higher is better'}]"
-        row = [program.name + note, *(cell(program, name, which, scale) for name in layout.among)]
+        row = [program.name + note, *(cell(program, name, which, scale) for name in shown)]
         row += [judged(program.ratio(one, of, which), better) for one, of in pairs]
         if rivals:
             ratio, best = _best_ratio(program, layout, which)
@@ -164,12 +170,12 @@ def table(found: Results, layout: Layout, figure: Optional[str] = None, scale: f
             row.append(judged(Interval(ratio, ratio, ratio, 1), better) + (f" {best}" if best else ""))
         rows.append(row)
         for key in () if figure else program.also:
-            rows.append([f"– {key}", *(cell(program, name, key) for name in layout.among)])
+            rows.append([f"– {key}", *(cell(program, name, key) for name in shown)])
     if len(layout.programs) > 1 and layout.mean:
         means = [judged(found.mean(layout.programs, one, of, figure), "lower") for one, of in pairs]
         if any(mean != "-" for mean in means):
             last = [judged(Interval(geometric_mean(bests), 0, 0, 1), "lower")] if rivals else []
-            rows.append(["geometric mean", *[""] * len(layout.among), *means, *last])
+            rows.append(["geometric mean", *[""] * len(shown), *means, *last])
     width = len(rows[0])
     return lines_of(rows[0], [[*row, *[""] * (width - len(row))] for row in rows[1:]])
 
@@ -237,6 +243,7 @@ def layout_of(found: Results, members: Sequence[Program], row: Mapping[str, Any]
         row.get("bases", {}),
         twins,
         bool(row.get("mean", True)),
+        bool(row.get("ratios_only", False)),
     )
 
 

@@ -3,7 +3,7 @@
 
 title, about, rounds     what it is, and how often each program runs
 build = true             the tree's release build brings the programs (@bench@ is their folder)
-packages = "real"        a group of data/packages.toml
+packages = "real"        a group of data/packages.toml, or a list of them
 [[program]]  name, run; optional: figure (a printed key, or wall/cpu/peak/mean/faults; default ns_per_op for the
              programs of @bench@, else wall), better ("lower" or "higher"), also (further keys), input, outputs, remove, environment,
              hide_output, program (what must exist besides run[0]), timeout, repeats, group, count (true, "cache" or "rate": run
@@ -18,7 +18,9 @@ packages = "real"        a group of data/packages.toml
              run under the allocators that `under` lists (@peers@ stands for all peers of the run), each compared with the
              one `bases` says, else with `base` (default: glibc); with `subject` it is the other way round: the ratios are
              the subject's to each of the others, and the best of them is nobody of `twins` (other builds of the subject);
-             mean = false where a mean over its programs says nothing; rounds as a program's, for all of them
+             mean = false where a mean over its programs says nothing; ratios_only = true where of all medians only the
+             base's is shown; rounds as a program's, for all of them;
+             programs = "SUITE" or "SUITE/GROUP": it has the programs of another suite, as they stand there
 peers, repeats, timeout, seconds  defaults of the command line's --peers and of the programs' repeats, timeout and seconds
 minutes                  no round is begun that would end after so many minutes (default of --minutes)
 """
@@ -117,7 +119,7 @@ class Suite:
     groups: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     peers: Optional[tuple[str, ...]] = None
     build: bool = False
-    packages: str = ""
+    packages: tuple[str, ...] = ()
     minutes: float = 0.0
     claims: tuple[Mapping[str, Any], ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
@@ -136,18 +138,45 @@ def names() -> list[str]:
     return sorted(_files())
 
 
-def load(name: str) -> Suite:
-    """Reads a suite; a mistake in it is reported with its row's name."""
+def _read(name: str) -> dict[str, Any]:
+    """The file of a suite as it is."""
     path = _files().get(name)
     if path is None:
         raise ToolError(f"there is no suite '{name}'; there are: {', '.join(names())}")
     try:
-        data = tomllib.loads(path.read_text())
+        return tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
         raise ToolError(f"{path.name}: {error}") from error
+
+
+def _defaults(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What a suite says for all of its programs."""
+    return {key: data[key] for key in ("repeats", "timeout", "seconds") if key in data}
+
+
+def _borrowed(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows a group has from another suite; none if it has its own only."""
+    if "programs" not in row:
+        return []
+    lender, _, group = row["programs"].partition("/")
+    data = _read(lender)
+    rows = [
+        {**_defaults(data), **program, "group": row["name"]}
+        for program in data.get("program", [])
+        if not group or program.get("group") == group
+    ]
+    if not rows:
+        raise ToolError(f"group {row['name']}: there are no programs {row['programs']}")
+    return rows
+
+
+def load(name: str) -> Suite:
+    """Reads a suite; a mistake in it is reported with its row's name."""
+    data = _read(name)
+    data["program"] = [*data.get("program", []), *(row for group in data.get("group", []) for row in _borrowed(group))]
     groups = {row["name"]: _with_peers(row) for row in data.get("group", [])}
-    defaults = {key: data[key] for key in ("repeats", "timeout", "seconds") if key in data}
-    entries = [_entry(name, {**defaults, **row}, groups) for row in data.get("program", [])]
+    defaults = _defaults(data)
+    entries = [_entry(name, {**defaults, **row}, groups) for row in data["program"]]
     for row in data.get("sweep", []):
         for value in row["values"]:
             label = row.get("label", "value")
@@ -194,7 +223,7 @@ def load(name: str) -> Suite:
         groups,
         tuple(data["peers"]) if "peers" in data else None,
         bool(data.get("build", False)),
-        data.get("packages", ""),
+        tuple([asked] if isinstance(asked := data.get("packages", []), str) else asked),
         float(data.get("minutes", 0)),
         tuple(data.get("claim", ())),
         data,
