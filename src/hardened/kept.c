@@ -16,7 +16,7 @@
 #define CHUNK_LEAST ((size_t)64) /* batches mapped at once */
 #define CHUNK_SMALL ((size_t)8)  /* and if there is no memory for so many */
 #define TURN_NS     100000ull    /* how long to wait for another to map them, so many times */
-#define TURNS_MOST  10u
+#define TURNS_MOST  200u         /* it may be without a cpu, among a thousand threads */
 #define AHEAD 16u /* places whose blocks' lines are asked for in advance */
 #define GONE        ((void *)1) /* what a place holds whose block was resolved */
 
@@ -72,11 +72,14 @@ static void give_spare(struct batch *b)
     } while (!atomic_compare_exchange_weak(&spare, &old, new));
 }
 
-/* In place of `full`, and longer than it, so that there are few. */
-static bool map_chunk(struct chunk *full)
+/* In place of `full`.  The one thread whose turn it is makes it longer than that, so that there are few; others, who could
+ * not wait for it, may be many. */
+static bool map_chunk(struct chunk *full, bool is_one)
 {
     const size_t total = full != NULL ? full->total : 0;
-    size_t pages = max_size(CHUNK_LEAST, total / 8);
+    size_t pages = is_one ? max_size(CHUNK_LEAST, total / 8) : CHUNK_LEAST;
+    if (!own_has_room())
+        return false;
     struct chunk *made = os_map(pages * sizeof(struct batch));
     if (made == NULL && (made = os_map((pages = CHUNK_SMALL) * sizeof(struct batch))) == NULL)
         return false;
@@ -96,7 +99,7 @@ static bool replace_chunk(struct chunk *full)
     bool is_one = false;
     for (unsigned i = 0; i < TURNS_MOST && atomic_load(&newest) == full && !(is_one = lock_try(&mapping)); i++)
         os_sleep(TURN_NS);
-    const bool done = atomic_load(&newest) != full || map_chunk(full);
+    const bool done = atomic_load(&newest) != full || map_chunk(full, is_one);
     if (is_one)
         lock_release(&mapping);
     return done;

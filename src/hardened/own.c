@@ -20,6 +20,11 @@ void own_note(const void *start, size_t bytes)
     __atomic_store_n(&range[i].end, align_down((uintptr_t)start + bytes, WORDS_BYTES), __ATOMIC_RELEASE);
 }
 
+bool own_has_room(void)
+{
+    return atomic_load(&ranges) < RANGES_MAX / 2; /* those who were told so note later, and at the start nobody asks */
+}
+
 /* Of this file's library, or program. */
 extern const char __bss_start[] __attribute__((visibility("hidden"))), _end[] __attribute__((visibility("hidden")));
 

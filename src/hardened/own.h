@@ -12,6 +12,9 @@ void *own_map(size_t bytes);
 /* Memory of others that is to be passed over as well. */
 void own_note(const void *start, size_t bytes);
 
+/* Whether there is room for more notes.  There is at the start; who may come often asks first.  Any thread [signal]. */
+bool own_has_room(void);
+
 /* This library's variables, where they are apart from the program's. */
 void own_note_variables(void);
 
