@@ -175,7 +175,7 @@ static COLD bool open_batch(unsigned slot, uintptr_t full)
     return true;
 }
 
-bool kept_add(void *p, size_t bytes)
+enum kept_added kept_add(void *p, size_t bytes)
 {
     const unsigned slot = sync_mode == sync_rcs ? sync_slot() : sync_slot_last;
     const uint64_t one = (uint64_t)(bytes / BLOCK_ALIGNMENT) << COUNT_BITS | 1;
@@ -189,13 +189,14 @@ bool kept_add(void *p, size_t bytes)
                 atomic_store_explicit(&b->place[place], p, memory_order_release);
                 if (place + 1 == PLACES) {
                     push_closed(b, taken + one);
-                    return true;
+                    return kept_much;
                 }
-                return ((taken + one) >> COUNT_BITS) * BLOCK_ALIGNMENT >= BATCH_BYTES && close_batch(b);
+                const bool is_full = ((taken + one) >> COUNT_BITS) * BLOCK_ALIGNMENT >= BATCH_BYTES;
+                return is_full && close_batch(b) ? kept_much : kept_noted;
             }
         }
         if (!open_batch(slot, word))
-            return true; /* without memory to write it down in the block is never handed out again */
+            return kept_no_room;
     }
 }
 

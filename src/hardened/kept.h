@@ -17,9 +17,14 @@
 
 #include "base/compiler.h"
 
-/* Adds a freed block that keeps so many bytes.  Any thread [signal].  True if so much has been added that somebody should
- * look whether it is time for a sweep. */
-bool kept_add(void *p, size_t bytes);
+enum kept_added {
+    kept_noted,
+    kept_much,    /* and so much that somebody should look whether it is time for a sweep */
+    kept_no_room, /* there is no memory to write it down in, and it was not added */
+};
+
+/* Adds a freed block that keeps so many bytes.  Any thread [signal]. */
+enum kept_added kept_add(void *p, size_t bytes);
 
 /* Bytes and blocks of closed batches; and, of the bytes, those no sweep has judged yet. */
 size_t kept_bytes(void);

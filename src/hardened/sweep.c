@@ -359,10 +359,25 @@ static COLD void look(void)
         react(is_due(HARD_PERCENT));
 }
 
+/* A sweep may make room.  If not, the block is given back without looking where that may be, else never. */
+static COLD void keep_without_room(void *p, size_t bytes)
+{
+    look();
+    if (kept_add(p, bytes) != kept_no_room || rcs_is_suspended() || (marks.sweep != sweep_auto && may_ever()) || !slow_enter())
+        return;
+    pass_begin();
+    resolve_unseen(p);
+    pass_end();
+    slow_leave();
+}
+
 void sweep_keep(void *p, size_t bytes)
 {
-    if (unlikely(kept_add(p, bytes)))
+    const enum kept_added added = kept_add(p, bytes);
+    if (unlikely(added == kept_much))
         look();
+    else if (unlikely(added == kept_no_room))
+        keep_without_room(p, bytes);
 }
 
 void sweep_keep_large(void *p, size_t bytes)
