@@ -65,6 +65,7 @@ END_FUNCTION \name
 #define free plain_free
 	.hidden	plain_free
 #else
+	.p2align 10		/* all that is here on one page */
 MALLOC malloc, malloc_any, malloc_slow
 	EXPORTED __libc_malloc
 	.set	__libc_malloc, malloc

@@ -18,7 +18,7 @@ bool slow_enter(void)
     if (unlikely(!child_is_noticed()))
         child_recover();
     if (unlikely(atomic_load_explicit(&signal_safe_is_low, memory_order_relaxed)))
-        signal_safe_add();
+        signal_safe_look();
     return true;
 }
 

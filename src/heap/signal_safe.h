@@ -16,8 +16,9 @@
 bool signal_safe_add_area(void);
 
 extern _Atomic bool signal_safe_is_low;
-/* Sets another span aside.  Called by a slow path that finds signal_safe_is_low set, holding no lock. */
-void signal_safe_add(void);
+/* Sets another span aside if signal_safe_is_low.  For slow paths as they begin, and while they take long; holding no lock
+ * but a pass. */
+void signal_safe_look(void);
 
 /* NULL for more bytes than a span has, and when all spans are used up. [signal] */
 void *signal_safe_take(size_t size, size_t alignment);

@@ -53,26 +53,32 @@ static bool take_soon(struct lock *lock)
 }
 
 /* `waited` is set before each attempt, the one that takes the lock included: others may be asleep, and whoever releases
- * the lock clears it for one of them. */
-NOINLINE void lock_wait_slow(struct lock *lock)
+ * the lock clears it for one of them.  Such a sleep that has an end also ends when a signal handler has run. */
+static bool take_or_sleep(struct lock *lock, bool has_end)
 {
     const uint64_t moment_ns = 1000000;
+    atomic_store(&lock->waited, 1);
+    bool is_seen = !quick_releases || os_fence();
+    uint32_t free = 0;
+    if (atomic_compare_exchange_strong(&lock->held, &free, lock_mark())) {
+        lock_note_taken(lock);
+        return true;
+    }
+    if (is_seen && !has_end)
+        os_futex_wait(&lock->waited, 1);
+    else
+        os_futex_wait_for(&lock->waited, 1, moment_ns);
+    return false;
+}
+
+NOINLINE void lock_wait_slow(struct lock *lock, void (*meanwhile)(void))
+{
     if (take_soon(lock))
         return;
     uint64_t since_ns = os_now_ns();
-    for (;;) {
-        atomic_store(&lock->waited, 1);
-        bool is_seen = !quick_releases || os_fence();
-        uint32_t free = 0;
-        if (atomic_compare_exchange_strong(&lock->held, &free, lock_mark())) {
-            lock_note_taken(lock);
-            break;
-        }
-        if (is_seen)
-            os_futex_wait(&lock->waited, 1);
-        else
-            os_futex_wait_for(&lock->waited, 1, moment_ns);
-    }
+    while (!take_or_sleep(lock, meanwhile != NULL))
+        if (meanwhile != NULL)
+            meanwhile();
     wait_count(since_ns);
 }
 
