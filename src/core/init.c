@@ -9,6 +9,7 @@
 #include "core/child.h"
 #include "core/core.h"
 #include "core/locked.h"
+#include "heap/pass.h"
 #include "heap/signal_safe.h"
 #include "manager/wake.h"
 #include "manager/manager.h"
@@ -49,6 +50,7 @@ static bool start(void)
     rcs_start((enum sync_mode)option_get(option_sync), &empty_heap);
     if (!signal_safe_add_area() || !child_watch())
         return false;
+    pass_meanwhile = signal_safe_look;
     if (sync_mode == sync_rcs)
         size_class_start();
     else

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/pass.h"
 
-#include "heap/signal_safe.h"
-
 struct lock pass_lock = LOCK_FREE(rank_pass);
+void (*pass_meanwhile)(void);
 
 static _Atomic uint32_t pauses; /* forks under way; the manager sleeps on it */
 
@@ -30,7 +29,7 @@ static bool go_to_work(void)
 void pass_begin(void)
 {
     for (;;) {
-        lock_take_and(&pass_lock, signal_safe_look); /* the pass before may be a long one */
+        lock_take_and(&pass_lock, pass_meanwhile); /* the pass before may be a long one */
         if (!background_thread_is_caller() || go_to_work())
             return;
         lock_release(&pass_lock); /* a thread of the program must not wait for the fork to end */
@@ -54,7 +53,8 @@ bool pass_is_wanted(void)
 
 void pass_yield(void)
 {
-    signal_safe_look();
+    if (pass_meanwhile != NULL)
+        pass_meanwhile();
     if (!pass_is_wanted())
         return;
     const uint64_t moment_ns = 100000;
