@@ -17,8 +17,7 @@ bool slow_enter(void)
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (unlikely(!child_is_noticed()))
         child_recover();
-    if (unlikely(atomic_load_explicit(&signal_safe_is_low, memory_order_relaxed)))
-        signal_safe_look();
+    signal_safe_look();
     return true;
 }
 

@@ -41,9 +41,9 @@ bool signal_safe_add_area(void)
     return true;
 }
 
-void signal_safe_look(void)
+void signal_safe_add(void)
 {
-    if (atomic_load_explicit(&signal_safe_is_low, memory_order_relaxed) && atomic_exchange(&signal_safe_is_low, false))
+    if (atomic_exchange(&signal_safe_is_low, false))
         signal_safe_add_area();
 }
 

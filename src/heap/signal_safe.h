@@ -18,7 +18,12 @@ bool signal_safe_add_area(void);
 extern _Atomic bool signal_safe_is_low;
 /* Sets another span aside if signal_safe_is_low.  For slow paths as they begin, and while they take long; holding no lock
  * but a pass. */
-void signal_safe_look(void);
+void signal_safe_add(void);
+static inline void signal_safe_look(void)
+{
+    if (unlikely(atomic_load_explicit(&signal_safe_is_low, memory_order_relaxed)))
+        signal_safe_add();
+}
 
 /* NULL for more bytes than a span has, and when all spans are used up. [signal] */
 void *signal_safe_take(size_t size, size_t alignment);
