@@ -22,12 +22,12 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# Those only some processes make: for a report, where no filter is in force, in the static library ...
-ONLY_SOME = {"fcntl", "futex_waitv", "geteuid"}
-# ... of a program with a real-time policy or a nice value of its own ...
-ONLY_SOME |= {"sched_setscheduler", "setpriority"}
-# ... and where another thread is not done yet, or the manager finds itself on the cpu of the program.
-ONLY_SOME |= {"sched_yield", "sched_setaffinity"}
+# Those only some processes make.
+ONLY_SOME = {
+    *("fcntl", "futex_waitv", "geteuid"),  # for a report, where no filter is in force, in the static library
+    *("sched_setscheduler", "setpriority"),  # of a program with a real-time policy or a nice value of its own
+    *("sched_yield", "sched_setaffinity"),  # another thread is not done yet; the manager is on the program's cpu
+}
 
 
 def sets() -> dict[str, set[str]]:

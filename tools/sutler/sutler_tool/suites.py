@@ -20,7 +20,7 @@ packages = "real"        a group of data/packages.toml, or a list of them
              the subject's to each of the others, and the best of them is nobody of `twins` (other builds of the subject);
              mean = false where a mean over its programs says nothing; ratios_only = true where of all medians only the
              base's is shown; rounds as a program's, for all of them;
-             programs = "SUITE" or "SUITE/GROUP": it has the programs of another suite, as they stand there
+             programs = "SUITE" or "SUITE/GROUP": it has the [[program]] rows of another suite, as they stand there
 peers, repeats, timeout, seconds  defaults of the command line's --peers and of the programs' repeats, timeout and seconds
 minutes                  no round is begun that would end after so many minutes (default of --minutes)
 """
