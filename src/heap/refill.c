@@ -59,15 +59,24 @@ static enum refill restock(struct heap *h, struct superblock *s, bool eager)
     return refill_failed(result);
 }
 
-/* To carve the active superblock further would touch fresh pages.  Another one of the heap is better if a quarter of it
- * is free; with less, malloc would soon be here again. */
+/* To go on with `s` in place of fresh pages: a quarter of it is free, and that is enough blocks, or memory, that malloc
+ * is not here again at once.  A short superblock of large blocks has only a few. */
+static bool is_worth_going_back_to(const struct superblock *s)
+{
+    const unsigned enough_blocks = 16;
+    const size_t enough_bytes = 1ul << 20;
+    const size_t blocks = superblock_free_blocks(s);
+    return blocks >= s->blocks / 4u && (blocks >= enough_blocks || blocks * s->block_bytes >= enough_bytes);
+}
+
+/* To carve the active superblock further would touch fresh pages: another one of the heap may be better. */
 static struct superblock *instead_of_carving(struct heap *h, unsigned c)
 {
     const struct superblock *active = h->active[c];
     if (superblock_free_blocks(active) != 0 || !superblock_is_carvable(active))
         return NULL;
     struct superblock *s = heap_find_fullest(h, c);
-    return s != NULL && superblock_free_blocks(s) >= s->blocks / 4u ? s : NULL;
+    return s != NULL && is_worth_going_back_to(s) ? s : NULL;
 }
 
 /* From here on no free of one of its blocks calls the slow path. */
