@@ -20,7 +20,7 @@
 #include "heap/lend.h"
 #include "heap/remote.h"
 
-#define SURPLUS_FLOOR 4u
+#define SURPLUS_FLOOR        16u
 #define SURPLUS_FLOOR_SLICES 32u
 #define ATTEMPTS_MAX 16
 #define AUDIT_PACE   8 /* an audit reads a whole superblock */
@@ -103,7 +103,7 @@ static void release(struct heap *h, struct superblock *s)
         superblock_give(s);
 }
 
-/* Surplus superblocks a heap may keep however few it has: SURPLUS_FLOOR, or fewer of a long class, but one. */
+/* Surplus superblocks a heap may keep however few it has: 1 MiB of short ones, 2 MiB of long ones, or one. */
 static unsigned surplus_floor(unsigned c)
 {
     return (unsigned)min_size(SURPLUS_FLOOR, max_size(1, SURPLUS_FLOOR_SLICES / size_class[c].slices));

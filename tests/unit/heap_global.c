@@ -9,11 +9,11 @@
 #include "inspect.h"
 #include "unit.h"
 
-/* Four superblocks, but not more than 2 MiB of them, or one. */
+/* Sixteen superblocks, but not more than 2 MiB of them, or one. */
 static size_t surplus_floor(unsigned c)
 {
     const size_t fit = ((size_t)2 << 20) / (size_class[c].slices * SLICE_BYTES);
-    return fit > 4 ? 4 : fit < 1 ? 1 : fit;
+    return fit > 16 ? 16 : fit < 1 ? 1 : fit;
 }
 
 static size_t bound(const struct heap *h, unsigned c)
@@ -55,7 +55,7 @@ static size_t superblocks_of(const struct heap *h, unsigned c)
 
 static void surplus_is_passed_on(struct heap *h, unsigned c)
 {
-    enum { count = 20 };
+    enum { count = 40 };
     void *block[count];
     unsigned held = 0;
     for (unsigned i = 0; i < count; i++) { /* one block in use each: mostly free */
@@ -89,7 +89,7 @@ static void relist_unwanted(struct heap *h, struct superblock *s)
 /* What no other heap looks for stays, however much it is; who looks gets one each time. */
 static void surplus_stays_unless_wanted(struct heap *h, unsigned c)
 {
-    enum { count = 20 };
+    enum { count = 40 };
     void *block[count];
     unsigned held = 0;
     global_want(h, c); /* its own wants are none */
@@ -117,7 +117,7 @@ static void empty_ones_become_spans_again(struct heap *h, unsigned c)
     unsigned held = 0;
     size_t before = span_counts().in_use_bytes, each = size_class[c].slices * SLICE_BYTES;
     size_t there = class_inspect(c).superblocks;
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 40; i++) {
         relist(h, with_live(c, 0, none, &held));
         EXPECT(h->class[c].surplus <= bound(h, c));
     }
@@ -130,7 +130,7 @@ static void empty_ones_become_spans_again(struct heap *h, unsigned c)
 /* A heap of many superblocks in use may keep a quarter of them. */
 static void a_large_heap_keeps_a_quarter(struct heap *h, unsigned c)
 {
-    enum { count = 40 };
+    enum { count = 80 };
     unsigned held = 0, blocks = size_class[c].blocks;
     void **block = unit_map(count * 2ul * blocks * sizeof *block);
     size_t empty = h->class[c].surplus;

@@ -104,7 +104,7 @@ static void walked_up_by_free(struct heap *h, unsigned c, struct rng *rng)
 /* malloc and free at random, the number in use swinging up and down. */
 static void driven_by_malloc(struct heap *h, unsigned c, struct rng *rng)
 {
-    const unsigned most = size_class[c].blocks * 7u;
+    const unsigned most = size_class[c].blocks * 21u;
     void **block = unit_map(most * sizeof *block);
     unsigned held = 0, retired = 0;
     for (int swing = 0; swing < 12; swing++) {
@@ -124,7 +124,7 @@ static void driven_by_malloc(struct heap *h, unsigned c, struct rng *rng)
                 free(block[i]);
                 block[i] = block[--held];
             }
-            if (step % (most > 1000 ? 256 : 16) == 0) {
+            if (step % (most > 1000 ? 2048 : 16) == 0) {
                 expect_heaps_sound();
                 EXPECT_EQ(class_inspect(c).live, held);
             }
@@ -136,7 +136,7 @@ static void driven_by_malloc(struct heap *h, unsigned c, struct rng *rng)
     expect_heaps_sound();
     EXPECT(retired > 5);
     const struct class_lists *lists = &h->class[c];
-    EXPECT_MSG(lists->listed <= max_size(4, lists->listed / 4), "%u empty superblocks are kept", lists->listed);
+    EXPECT_MSG(lists->listed <= max_size(16, lists->listed / 4), "%u empty superblocks are kept", lists->listed);
     munmap(block, most * sizeof *block);
 }
 
