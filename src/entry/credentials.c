@@ -91,20 +91,24 @@ static void end(bool parked)
         return result;                                                                                                 \
     }
 
-PARKED(setuid, (uid_t uid), (uid))
+/* Libraries that know threads of their own make these by syscall as well. */
+#define SYSTEM_CALLS(ROW)                                                                                              \
+    ROW(setuid, (uid_t uid), (uid))                                                                                    \
+    ROW(setreuid, (uid_t real, uid_t effective), (real, effective))                                                    \
+    ROW(setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved))                               \
+    ROW(setgid, (gid_t gid), (gid))                                                                                    \
+    ROW(setregid, (gid_t real, gid_t effective), (real, effective))                                                    \
+    ROW(setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved))                               \
+    ROW(setgroups, (size_t count, const gid_t *groups), (count, groups))                                               \
+    ROW(capset, (void *header, const void *data), (header, data))                                                      \
+    ROW(chroot, (const char *path), (path))                                                                            \
+    ROW(unshare, (int flags), (flags))                                                                                 \
+    ROW(setns, (int fd, int type), (fd, type))
+
+SYSTEM_CALLS(PARKED)
 PARKED(seteuid, (uid_t uid), (uid))
-PARKED(setreuid, (uid_t real, uid_t effective), (real, effective))
-PARKED(setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved))
-PARKED(setgid, (gid_t gid), (gid))
 PARKED(setegid, (gid_t gid), (gid))
-PARKED(setregid, (gid_t real, gid_t effective), (real, effective))
-PARKED(setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved))
-PARKED(setgroups, (size_t count, const gid_t *groups), (count, groups))
 PARKED(initgroups, (const char *user, gid_t group), (user, group))
-PARKED(capset, (void *header, const void *data), (header, data))
-PARKED(chroot, (const char *path), (path))
-PARKED(unshare, (int flags), (flags))
-PARKED(setns, (int fd, int type), (fd, type))
 
 /* Whether the operation changes what the process may do. */
 static bool concerns_all_threads(int operation)
@@ -122,62 +126,57 @@ static bool concerns_all_threads(int operation)
     }
 }
 
-static bool shuts_in(int operation)
-{
-    return operation == PR_SET_SECCOMP || operation == PR_SET_NO_NEW_PRIVS;
-}
-
-NEXT(prctl, (int operation, ...))
-
-EXPORT int prctl(int operation, ...)
-{
-    unsigned long argument[4];
-    va_list list;
-    va_start(list, operation);
-    for (int i = 0; i < 4; i++)
-        argument[i] = va_arg(list, unsigned long);
-    va_end(list);
-    if (!has_prctl())
-        return -1;
-    bool parked = concerns_all_threads(operation) && begin(), filters = parked && operation == PR_SET_SECCOMP;
-    if (filters)
-        os_expect_filter();
-    int result = next_prctl(operation, argument[0], argument[1], argument[2], argument[3]);
-    if (filters)
-        os_note_filter(result == 0);
-    if (result == 0 && parked && shuts_in(operation))
-        manager_forbid();
-    end(parked);
-    return result;
-}
-
 /* libc has no function for seccomp: whoever installs a filter (libseccomp does) goes through this one. */
 static bool installs_filter(long number, const long *argument)
 {
     if (number == SYS_seccomp)
         return argument[0] == SECCOMP_SET_MODE_STRICT || argument[0] == SECCOMP_SET_MODE_FILTER;
-    return number == SYS_prctl && argument[0] == PR_SET_SECCOMP;
+    return number == SYS_prctl && (int)argument[0] == PR_SET_SECCOMP;
 }
 
 /* For the calling thread alone: whoever does that for thread after thread (libcap's libpsx) means all of them. */
 static bool changes_credentials(long number, const long *argument)
 {
     switch (number) {
-    case SYS_setuid:
-    case SYS_setgid:
-    case SYS_setreuid:
-    case SYS_setregid:
-    case SYS_setresuid:
-    case SYS_setresgid:
-    case SYS_setgroups:
-    case SYS_capset:
-    case SYS_unshare:
-    case SYS_setns:
-    case SYS_chroot:
+#define CASE(name, parameters, arguments) case SYS_##name:
+        SYSTEM_CALLS(CASE)
+#undef CASE
         return true;
     default:
         return number == SYS_prctl && concerns_all_threads((int)argument[0]);
     }
+}
+
+NEXT(prctl, (int operation, ...))
+
+/* Makes the call, by libc's prctl if that is how it came. */
+static long make(long number, const long *argument, bool by_prctl)
+{
+    bool filters = installs_filter(number, argument);
+    bool parked = (filters || changes_credentials(number, argument)) && begin();
+    filters &= parked;
+    if (filters)
+        os_expect_filter();
+    long result =
+        by_prctl ? next_prctl((int)argument[0], argument[1], argument[2], argument[3], argument[4])
+                 : sys_call(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
+    if (filters)
+        os_note_filter(result >= 0);
+    if (parked && result >= 0 && (filters || (number == SYS_prctl && (int)argument[0] == PR_SET_NO_NEW_PRIVS)))
+        manager_forbid();
+    end(parked);
+    return result;
+}
+
+EXPORT int prctl(int operation, ...)
+{
+    long argument[6] = {operation};
+    va_list list;
+    va_start(list, operation);
+    for (int i = 1; i < 5; i++)
+        argument[i] = va_arg(list, long);
+    va_end(list);
+    return has_prctl() ? (int)make(SYS_prctl, argument, true) : -1;
 }
 
 EXPORT long syscall(long number, ...)
@@ -188,17 +187,7 @@ EXPORT long syscall(long number, ...)
     for (int i = 0; i < 6; i++)
         argument[i] = va_arg(list, long);
     va_end(list);
-    bool filters = installs_filter(number, argument);
-    bool parked = (filters || changes_credentials(number, argument)) && begin();
-    filters &= parked;
-    if (filters)
-        os_expect_filter();
-    long result = sys_call(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
-    if (filters)
-        os_note_filter(result >= 0);
-    if (parked && result >= 0 && (filters || (number == SYS_prctl && shuts_in((int)argument[0]))))
-        manager_forbid();
-    end(parked);
+    long result = make(number, argument, false);
     if (!sys_failed(result))
         return result;
     errno = (int)-result;
