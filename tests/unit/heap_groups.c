@@ -124,7 +124,7 @@ static void driven_by_malloc(struct heap *h, unsigned c, struct rng *rng)
                 free(block[i]);
                 block[i] = block[--held];
             }
-            if (step % (most > 1000 ? 2048 : 16) == 0) {
+            if (step % (most > 1000 ? 768 : 16) == 0) {
                 expect_heaps_sound();
                 EXPECT_EQ(class_inspect(c).live, held);
             }
