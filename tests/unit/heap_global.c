@@ -248,28 +248,46 @@ static void a_refill_takes_from_the_global_heap(unsigned c)
     munmap(block, (size_t)blocks * sizeof *block);
 }
 
-/* The active superblock has room that was never touched; it stays so while another of the heap is a quarter free. */
+/* The active superblock has room that was never touched.  Whether it stays so, and malloc goes back to another one of
+ * the heap that has so many blocks free. */
+static bool comes_before_carving(unsigned c, unsigned free_blocks)
+{
+    struct heap *h = test_heap_new(true);
+    unsigned held = 0, blocks = size_class[c].blocks;
+    void **block = unit_map((size_t)blocks * sizeof *block);
+    struct superblock *active = test_superblock_new(c), *s;
+    active->dirty = active->uncarved; /* large blocks that nobody has had are taken before all else */
+    superblock_set_owner(active, h);
+    h->active[c] = active;
+    relist(h, s = with_live(c, blocks - free_blocks, block, &held));
+    test_heap_bind(h);
+    void *p = malloc(size_class[c].bytes);
+    EXPECT(p != NULL);
+    bool comes = superblock_of(p) == s;
+    EXPECT(comes || superblock_of(p) == active);
+    EXPECT_EQ(active->carved == 0, comes);
+    free(p);
+    while (held > 0)
+        free(block[--held]);
+    expect_heaps_sound();
+    test_heap_bind(NULL);
+    munmap(block, (size_t)blocks * sizeof *block);
+    return comes;
+}
+
 static void what_is_a_quarter_free_comes_before_carving(unsigned c)
 {
-    for (unsigned free_percent = 20; free_percent <= 30; free_percent += 10) {
-        struct heap *h = test_heap_new(true);
-        unsigned held = 0, blocks = size_class[c].blocks;
-        void **block = unit_map((size_t)blocks * sizeof *block);
-        struct superblock *active = test_superblock_new(c), *s;
-        superblock_set_owner(active, h);
-        h->active[c] = active;
-        relist(h, s = with_live(c, blocks - blocks * free_percent / 100, block, &held));
-        test_heap_bind(h);
-        void *p = malloc(size_class[c].bytes);
-        EXPECT(p != NULL && superblock_of(p) == (free_percent > 25 ? s : active));
-        EXPECT_EQ(active->carved == 0, free_percent > 25);
-        free(p);
-        while (held > 0)
-            free(block[--held]);
-        expect_heaps_sound();
-        test_heap_bind(NULL);
-        munmap(block, (size_t)blocks * sizeof *block);
-    }
+    EXPECT(!comes_before_carving(c, size_class[c].blocks * 20 / 100));
+    EXPECT(comes_before_carving(c, size_class[c].blocks * 30 / 100));
+}
+
+/* Malloc would soon be here again. */
+static void a_few_blocks_do_not(void)
+{
+    const unsigned c = size_class_of(100000), enough = (1u << 20) / size_class[c].bytes + 1;
+    EXPECT(enough > size_class[c].blocks / 4u + 1 && enough < 16);
+    EXPECT(!comes_before_carving(c, enough - 1));
+    EXPECT(comes_before_carving(c, enough));
 }
 
 int main(void)
@@ -295,5 +313,6 @@ int main(void)
     a_refill_takes_from_the_global_heap(size_class_of(15000));
     what_is_a_quarter_free_comes_before_carving(size_class_of(500));
     what_is_a_quarter_free_comes_before_carving(size_class_of(5000));
+    a_few_blocks_do_not();
     return 0;
 }
