@@ -13,27 +13,34 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WAIT_US 100000
-#define NAP_US  100
+#define WAIT_NS 100000000
+#define NAP_NS  100000
 
 static struct backend below;
-static __thread unsigned waited_us __attribute__((tls_model("initial-exec"))); /* for the forks under way */
+static __thread int64_t until_ns __attribute__((tls_model("initial-exec"))); /* for the forks under way; 0: did not wait */
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
 
 static void wait_for_forks(void)
 {
-    struct timespec nap = {0, NAP_US * 1000};
+    struct timespec nap = {0, NAP_NS}; /* some take twice as long */
     int saved = errno;
-    while (fork_is_under_way() && waited_us < WAIT_US) {
+    if (until_ns == 0)
+        until_ns = now_ns() + WAIT_NS;
+    while (fork_is_under_way() && now_ns() < until_ns)
         syscall(SYS_nanosleep, &nap, NULL);
-        waited_us += NAP_US;
-    }
     errno = saved;
 }
 
 static inline void stay_outside(void)
 {
     if (LIKELY(!fork_is_under_way()))
-        waited_us = 0;
+        until_ns = 0;
     else if (engine_bypass == 0)
         wait_for_forks();
 }
