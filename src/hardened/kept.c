@@ -29,7 +29,7 @@ struct batch {
     _Atomic uintptr_t next;
     _Atomic uint64_t taken;
     uint32_t places; /* taken, since it was closed */
-    uint32_t left;   /* of those, not resolved when last looked at */
+    uint32_t left;   /* of those, not resolved when last looked at; 0: it was not looked at */
     void *_Atomic place[PLACES];
 };
 _Static_assert(sizeof(struct batch) == 4096, "a page");
@@ -136,7 +136,8 @@ static struct batch *take_spare(void)
 static void push_closed(struct batch *b, uint64_t taken)
 {
     const size_t bytes = (size_t)(taken >> COUNT_BITS) * BLOCK_ALIGNMENT;
-    b->places = b->left = (uint32_t)min_size(taken & COUNT_MASK, PLACES);
+    b->places = (uint32_t)min_size(taken & COUNT_MASK, PLACES);
+    b->left = 0;
     uintptr_t old = atomic_load(&closed);
     do
         atomic_store(&b->next, old);
@@ -256,9 +257,10 @@ void kept_each(void (*visit)(void *p))
 }
 
 /* In an order that cannot be told. */
-static void resolve_batch(struct batch *b, size_t (*resolve)(void *p))
+static void resolve_batch(struct batch *b, size_t (*resolve)(void *p, bool is_first))
 {
     const uint32_t first = os_random();
+    const bool is_first = b->left == 0;
     uint32_t left = 0, gone = 0;
     size_t gone_bytes = 0;
     for (unsigned i = 0; i < PLACES + 3; i++) {
@@ -274,7 +276,7 @@ static void resolve_batch(struct batch *b, size_t (*resolve)(void *p))
             continue;
         }
         atomic_store_explicit(&b->place[n], GONE, memory_order_relaxed); /* before: a fork may lose it, not have it twice */
-        if ((bytes = resolve(p)) != 0) {
+        if ((bytes = resolve(p, is_first)) != 0) {
             gone_bytes += bytes;
             gone++;
         } else {
@@ -301,7 +303,7 @@ static void put_by(struct batch *b)
     seen = b;
 }
 
-bool kept_resolve(size_t (*resolve)(void *p), uint64_t end_ns)
+bool kept_resolve(size_t (*resolve)(void *p, bool is_first), uint64_t end_ns)
 {
     while (due != NULL) {
         struct batch *b = due;

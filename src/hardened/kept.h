@@ -41,8 +41,8 @@ void kept_judged(void);
 /* Visits every block that is due. */
 void kept_each(void (*visit)(void *p));
 /* Goes through batches that are due, until `end_ns`: `resolve` is asked of each block how many bytes are gone, 0 if it is
- * to be kept.  True if that was all of them. */
-bool kept_resolve(size_t (*resolve)(void *p), uint64_t end_ns);
+ * to be kept, and told whether it is asked for the first time.  True if that was all of them. */
+bool kept_resolve(size_t (*resolve)(void *p, bool is_first), uint64_t end_ns);
 
 /* In the child of a fork, which has one thread. */
 void kept_recover(void);

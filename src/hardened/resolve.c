@@ -6,9 +6,12 @@
 #include "hardened/report.h"
 #include "hardened/shadow.h"
 #include "heap/heap.h"
+#include "os/os.h"
 
 /* A large block, whose pages are gone, counts for a part of its bytes: its addresses are kept. */
 #define LARGE_PART 32u
+/* Whole pages of a block of a superblock that are worth a system call. */
+#define DROPPED_LEAST ((size_t)8 << 10)
 
 struct resolved resolved;
 
@@ -69,8 +72,9 @@ static void count_block(_Atomic uint64_t *blocks)
     atomic_store_explicit(blocks, atomic_load_explicit(blocks, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-size_t resolve_unseen(void *p)
+size_t resolve_unseen(void *p, bool is_first)
 {
+    (void)is_first;
     const struct kept kept = look_at(p);
     check(p, kept);
     hand_back(p, kept);
@@ -78,12 +82,23 @@ size_t resolve_unseen(void *p)
     return cost_of(kept);
 }
 
-size_t resolve_seen(void *p)
+/* It may have to be kept for long.  It holds zeros, with pages or without. */
+static void drop_pages(void *p, struct kept kept)
+{
+    const uintptr_t start = align_up((uintptr_t)p, os_page_bytes), end = align_down((uintptr_t)p + kept.bytes, os_page_bytes);
+    if (kept.superblock != NULL && end > start && end - start >= DROPPED_LEAST)
+        os_purge((void *)start, end - start);
+}
+
+size_t resolve_seen(void *p, bool is_first)
 {
     const struct kept kept = look_at(p);
     check(p, kept);
-    if (!shadow_is_clear(p, kept.bytes))
+    if (!shadow_is_clear(p, kept.bytes)) {
+        if (is_first)
+            drop_pages(p, kept);
         return 0;
+    }
     hand_back(p, kept);
     count_block(&resolved.blocks);
     return cost_of(kept);

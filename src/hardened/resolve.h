@@ -30,8 +30,8 @@ size_t resolve_cost_of_large(size_t bytes);
 void resolve_expect(void *p);
 
 /* For kept_resolve: give a block back, if the marks of the last sweep say that nothing points to it, or in any case.  What it
- * cost, if it is gone; else 0. */
-size_t resolve_seen(void *p);
-size_t resolve_unseen(void *p);
+ * cost, if it is gone; else 0, and its whole pages are given back to the system. */
+size_t resolve_seen(void *p, bool is_first);
+size_t resolve_unseen(void *p, bool is_first);
 
 #endif

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "hardened/look.h"
 #include "hardened/own.h"
 #include "hardened/shadow.h"
 #include "heap/mapping_table.h"
 #include "heap/pass.h"
-#include "heap/superblock.h"
 #include "marks/state.h"
 #include "os/os.h"
 
@@ -22,63 +22,18 @@ struct reader {
     size_t most;
     long pages;
     uint64_t *piece;
+    bool may_look; /* where this mapping lies: nobody can take its pages away */
+    size_t noted;  /* bytes, to be looked at later */
     struct os_span passed_over[4]; /* of the caller's stack; the table of mappings, descriptors and states, as they are now */
     bool (*goes_on)(void);
     struct roots_read read;
 };
 
-/* Of a superblock's memory what the program has: a block that is free, kept, or on its way to or from the program holds no
- * pointer that counts. */
-static size_t look_at_blocks(const struct superblock *s, uintptr_t at, uintptr_t end)
-{
-    const size_t bytes = s->block_bytes;
-    uintptr_t p = s->base, run = 0;
-    size_t looked = 0;
-    if (at > p)
-        p += superblock_block_number(s, (void *)at) * bytes;
-    end = min_size(end, s->base + s->blocks * bytes);
-    for (; p < end; p += bytes) {
-        const bool is_used = state_is_used(state_get((void *)p));
-        if (is_used && run == 0)
-            run = max_size(p, at);
-        if (is_used ? p + bytes < end : run == 0)
-            continue;
-        const size_t length = min_size(is_used ? p + bytes : p, end) - run;
-        shadow_mark_words((const uint64_t *)run, length / sizeof(uint64_t));
-        looked += length;
-        run = 0;
-    }
-    return looked;
-}
-
-static size_t look_at_heap(uintptr_t at, uintptr_t end)
-{
-    size_t looked = 0;
-    for (uintptr_t next; at < end; at = next) {
-        const struct superblock *s = superblock_of((void *)at);
-        next = min_size(align_down(at, SLICE_BYTES) + SLICE_BYTES, end);
-        if (s->slice.kind == slice_superblock) {
-            looked += look_at_blocks(s, at, next);
-        } else {
-            shadow_mark_words((const uint64_t *)at, (next - at) / sizeof(uint64_t));
-            looked += next - at;
-        }
-    }
-    return looked;
-}
-
-/* While threads are stopped, pages of the heap that are there stay there: they are read where they lie. */
-static bool can_look(const struct reader *r, uintptr_t at, uintptr_t end, bool is_there)
-{
-    return is_there && r->which != os_pages_tracked && at % LINE_BYTES == 0 && end % LINE_BYTES == 0 &&
-           region_contains((void *)at) && region_contains((void *)(end - 1));
-}
-
 /* What cannot be read has no bytes of the program's, or is guarded. */
 static void read_span(struct reader *r, uintptr_t at, uintptr_t end, bool is_there)
 {
-    if (can_look(r, at, end, is_there)) {
-        r->read.bytes += look_at_heap(at, end);
+    if (is_there && r->may_look && look_later((struct os_span){at, end})) {
+        r->noted += end - at;
         return;
     }
     while (at < end && r->read.is_whole) {
@@ -90,8 +45,9 @@ static void read_span(struct reader *r, uintptr_t at, uintptr_t end, bool is_the
         const size_t odd = (size_t)n % LINE_BYTES; /* next to what is passed over */
         if (odd != 0)
             memset((char *)r->piece + n, 0, LINE_BYTES - odd);
-        shadow_mark_words(r->piece, align_up((size_t)n, LINE_BYTES) / sizeof(uint64_t));
+        shadow_mark_words(marker_sweep, r->piece, align_up((size_t)n, LINE_BYTES) / sizeof(uint64_t));
         r->read.bytes += (size_t)n;
+        r->read.outside_bytes += region_contains((void *)at) ? 0 : (size_t)n;
         at = n == 0 ? align_down(at, os_page_bytes) + os_page_bytes : at + (size_t)n;
         if (r->which == os_pages_tracked) {
             pass_yield();
@@ -122,19 +78,20 @@ static void read_others(struct reader *r, struct os_pages_range range)
     }
 }
 
-static bool read_mapping(void *context, struct os_span mapping, bool is_writable)
+static bool read_mapping(void *context, struct os_mapping mapping)
 {
     struct reader *r = context;
     struct os_pages_range found[FOUND_MAX];
-    if (r->which == os_pages_tracked && (!is_writable || !os_track_mapping(mapping)))
+    if (r->which == os_pages_tracked && (!mapping.is_writable || !os_track_mapping(mapping.span)))
         return true;
-    for (uintptr_t at = mapping.start; at < mapping.end && r->read.is_whole;) {
-        if (r->read.bytes > r->most) { /* what is found is protected again, so all of it is read */
+    r->may_look = r->which != os_pages_tracked && mapping.is_anonymous;
+    for (uintptr_t at = mapping.span.start; at < mapping.span.end && r->read.is_whole;) {
+        if (r->read.bytes + r->noted > r->most) { /* what is found is protected again, so all of it is read */
             r->read.is_whole = false;
             r->read.is_cut = true;
             break;
         }
-        int count = os_pages_find(r->pages, r->which, &at, mapping.end, found, FOUND_MAX);
+        int count = os_pages_find(r->pages, r->which, &at, mapping.span.end, found, FOUND_MAX);
         if (count < 0) {
             if (r->which == os_pages_tracked)
                 break; /* it is gone, or another's */
@@ -170,6 +127,9 @@ NOINLINE struct roots_read roots_mark(enum os_pages which, const void *below, si
     if (r.pages < 0)
         return (struct roots_read){0};
     r.read.is_whole = os_mappings_each(read_mapping, &r) && r.read.is_whole;
+    const struct looked looked = look_now();
+    r.read.bytes += looked.bytes;
+    r.read.outside_bytes += looked.outside_bytes;
     os_pages_close(r.pages);
     return r.read;
 }

@@ -13,6 +13,7 @@
 
 struct roots_read {
     size_t bytes;
+    size_t outside_bytes; /* of those, not the heap's */
     bool is_whole; /* everything was read */
     bool is_cut;   /* it is not, because there was too much */
 };

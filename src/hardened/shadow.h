@@ -3,7 +3,7 @@
  * The sweep's shadow: a bit for each 16 bytes of the region.  A set bit says that a word was found which points there.  And
  * the kept blocks outside the region, mappings of their own, each with such a mark.
  *
- * All by whoever sweeps, in a pass.
+ * All by whoever sweeps, in a pass; but the manager marks as well, while it helps (look.h), in bits of its own.
  */
 #ifndef SUTLER_HARDENED_SHADOW_H
 #define SUTLER_HARDENED_SHADOW_H
@@ -12,8 +12,10 @@
 #include "marks/state.h"
 #include "os/memory.h"
 
+enum marker { marker_sweep, marker_manager, MARKERS };
+
 extern struct shadow {
-    uint64_t *words;
+    uint64_t *words[MARKERS];
     uintptr_t base;
     size_t bytes; /* of the region, covered from its base on */
     uintptr_t outside_start;
@@ -29,7 +31,7 @@ void shadow_wipe(void);
 void shadow_add_outside(uintptr_t start, size_t bytes);
 
 /* Marks whatever these words point to. */
-void shadow_mark_words(const uint64_t *word, size_t count);
+void shadow_mark_words(enum marker by, const uint64_t *word, size_t count);
 
 /* Whether no word was found that points into the block. */
 bool shadow_is_clear(const void *p, size_t bytes);

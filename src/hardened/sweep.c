@@ -4,6 +4,7 @@
 #include "core/core.h"
 #include "hardened/hardened.h"
 #include "hardened/kept.h"
+#include "hardened/look.h"
 #include "hardened/own.h"
 #include "hardened/resolve.h"
 #include "hardened/roots.h"
@@ -18,17 +19,17 @@
 #include "os/os.h"
 #include "os/stop.h"
 
-/* So much of what is live may be freed and kept before a sweep begins, and before who frees waits for it or sweeps; and so
- * much in any case. */
+/* So much of what is live, and of what else has to be read, may be freed and kept before a sweep begins, and before who frees
+ * waits for it or sweeps; and so much in any case. */
 #define SOFT_PERCENT 25u
 #define HARD_PERCENT 50u
 #define FLOOR_BYTES  ((size_t)4 << 20)
 /* So little memory is read as a whole by the thread that frees, while the others are stopped; and so little if there are none.
- * It costs less than what the manager's work does: each page that is written to meanwhile takes a fault, and the lines of each
+ * That takes some 10 and 30 ms, if the manager helps.  It costs less than what the manager's work does: each page that is written to meanwhile takes a fault, and the lines of each
  * block it gives back travel.  Of more, most is read while the program runs, until so little is left; and if that does not come
  * to pass, a part in each of some stops. */
-#define WHOLE_BYTES   ((size_t)16 << 20)
-#define ALONE_BYTES   ((size_t)64 << 20)
+#define WHOLE_BYTES   ((size_t)64 << 20)
+#define ALONE_BYTES   ((size_t)256 << 20)
 #define STOPPED_BYTES ((size_t)2 << 20)
 #define STOP_BYTES    ((size_t)16 << 20)
 #define STOPS_MOST    16u
@@ -56,8 +57,9 @@ static struct {
     _Atomic uint64_t done, inline_done, waits, failed, bytes, ns, stop_ns, longest_stop_ns;
 } count;
 
-/* In the program's hands when the last sweep ended; SIZE_MAX before the first. */
-static _Atomic size_t live_bytes = SIZE_MAX;
+/* In the program's hands when the last sweep ended, SIZE_MAX before the first; and what that found of the program's outside the
+ * heap, which has to be read as well. */
+static _Atomic size_t live_bytes = SIZE_MAX, outside_bytes;
 
 static void note_live(void)
 {
@@ -70,7 +72,7 @@ static size_t limit_of(unsigned percent)
 {
     const size_t in_use = heap_in_use_bytes(), kept = kept_bytes();
     const size_t live = min_size(atomic_load(&live_bytes), in_use > kept ? in_use - kept : 0);
-    return FLOOR_BYTES + live / 100 * percent;
+    return FLOOR_BYTES + (live + atomic_load(&outside_bytes)) / 100 * percent;
 }
 
 /* ---- giving back ---- */
@@ -101,6 +103,8 @@ static bool mark_running(void)
     for (size_t before = SIZE_MAX;;) {
         struct roots_read read = roots_mark(os_pages_tracked, NULL, SIZE_MAX, goes_on);
         atomic_fetch_add(&count.bytes, read.bytes);
+        if (before == SIZE_MAX)
+            atomic_store(&outside_bytes, read.outside_bytes);
         if (!read.is_whole || read.bytes < STOPPED_BYTES || read.bytes > before / 4)
             return read.is_whole;
         before = read.bytes;
@@ -135,6 +139,8 @@ static struct roots_read read_stopped(enum os_pages which, const void *below, si
     }
     count_stop(os_now_ns() - since_ns);
     atomic_fetch_add(&count.bytes, read.bytes);
+    if (which == os_pages_all)
+        atomic_store(&outside_bytes, read.outside_bytes);
     return read;
 }
 
@@ -321,12 +327,6 @@ bool sweep_give_in(void)
 
 /* ---- when ---- */
 
-static bool has_manager(void)
-{
-    const enum manager_state state = manager_state();
-    return state == manager_busy || state == manager_asleep;
-}
-
 static void ask_manager(void)
 {
     atomic_store(&is_wanted, true);
@@ -341,7 +341,7 @@ static void react(bool is_hard)
     if (again_ns != 0 && os_now_ns() < again_ns) {
         if (is_hard && (marks.sweep == sweep_auto || !may_ever()))
             give_back_unseen();
-    } else if (!has_manager() || is_little()) {
+    } else if (!manager_is_there() || is_little()) {
         sweep_here(false);
     } else if (!is_hard) {
         ask_manager();
@@ -366,7 +366,7 @@ static COLD void keep_without_room(void *p, size_t bytes)
     if (kept_add(p, bytes) != kept_no_room || rcs_is_suspended() || (marks.sweep != sweep_auto && may_ever()) || !slow_enter())
         return;
     pass_begin();
-    resolve_unseen(p);
+    resolve_unseen(p, true);
     pass_end();
     slow_leave();
 }
@@ -390,6 +390,7 @@ void sweep_keep_large(void *p, size_t bytes)
 void sweep_recover(void)
 {
     kept_recover();
+    look_recover();
     failures = 0;
     atomic_store(&at_work, 0);
     atomic_store(&not_before_ns, 0);

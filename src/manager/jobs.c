@@ -4,6 +4,9 @@
 #define MS 1000000ull
 
 static const struct job job[] = {
+#ifdef SUTLER_HARDENED
+    {"look", job_on_demand, 0, UINT64_MAX, look_help}, /* first: threads are stopped for it, and it needs no pass */
+#endif
     {"provision", job_on_demand, 1 * MS, 20 * MS, provision_run},
     {"unmap", job_on_demand, 1 * MS, UINT64_MAX, unmap_run},
     {"pressure", job_on_clock, 500 * MS, UINT64_MAX, pressure_run},

@@ -37,6 +37,7 @@ bool unmap_run(uint64_t budget_ns);
 bool pressure_run(uint64_t budget_ns);
 bool report_run(uint64_t budget_ns);
 #ifdef SUTLER_HARDENED
+bool look_help(uint64_t budget_ns); /* hardened/look.c */
 bool sweep_run(uint64_t budget_ns); /* hardened/sweep.c */
 bool audit_run(uint64_t budget_ns); /* hardened/audit.c */
 #endif

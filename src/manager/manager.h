@@ -57,6 +57,13 @@ static inline enum manager_state manager_state(void)
     return (enum manager_state)(atomic_load_explicit(&manager_life.word, memory_order_relaxed) & MANAGER_STATE_MASK);
 }
 
+/* It works, or sleeps and can be woken. */
+static inline bool manager_is_there(void)
+{
+    const enum manager_state state = manager_state();
+    return state == manager_busy || state == manager_asleep;
+}
+
 /* Stops the manager and waits until its thread is gone.  One may be started again a while after manager_resume.  For
  * what must see a process of only its own threads: changes of credentials, namespaces, seccomp.  Calls nest.  A signal
  * handler that interrupted a slow path may not wait: the manager may be waiting for a lock of that path; it then stops

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "os/memory.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <fcntl.h>
 #include <sys/auxv.h>
 #include <sys/uio.h>
@@ -38,17 +41,19 @@ static char text[65536]; /* of the list; whoever reads that has this variable: a
 static bool visit_line(const char *line, os_visit_mapping *visit, void *context, bool *own_seen)
 {
     const char *at = line;
-    struct os_span m = {.start = hex(&at)};
+    struct os_mapping m = {.span.start = hex(&at)};
     at += *at == '-';
-    m.end = hex(&at);
+    m.span.end = hex(&at);
     if (*at++ != ' ')
         return false;
-    const bool is_private = at[0] == 'r' && at[3] == 'p', is_writable = at[1] == 'w';
+    const bool is_private = at[0] == 'r' && at[3] == 'p';
+    m.is_writable = at[1] == 'w';
     while (*at != '\0' && *at != '[' && *at != '/')
         at++;
     const bool is_systems = at[0] == '[' && at[1] == 'v';
-    *own_seen |= (uintptr_t)text >= m.start && (uintptr_t)text < m.end;
-    return !is_private || is_systems || visit(context, m, is_writable);
+    m.is_anonymous = at[0] != '/';
+    *own_seen |= (uintptr_t)text >= m.span.start && (uintptr_t)text < m.span.end;
+    return !is_private || is_systems || visit(context, m);
 }
 
 bool os_mappings_each(os_visit_mapping *visit, void *context)
@@ -204,6 +209,61 @@ void os_track_end(void)
 {
     sys_call(SYS_close, tracker, 0, 0, 0, 0, 0);
 }
+
+/* ---- protection keys ---- */
+
+#if defined(__x86_64__)
+static bool has_keys(void)
+{
+    static enum { unknown, none, some } found;
+    unsigned a, b, c = 0, d;
+    if (found == unknown)
+        found = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & bit_OSPKE) != 0 ? some : none;
+    return found == some;
+}
+
+static void set_rights(uint32_t rights)
+{
+    __asm__ volatile("wrpkru" : : "a"(rights), "c"(0), "d"(0) : "memory");
+}
+
+bool os_keys_are_known(void)
+{
+    return true;
+}
+
+struct os_keys os_keys_open(void)
+{
+    struct os_keys before = {.are_there = has_keys()};
+    uint32_t zero;
+    if (before.are_there) {
+        __asm__ volatile("rdpkru" : "=a"(before.rights), "=d"(zero) : "c"(0));
+        set_rights(0);
+    }
+    return before;
+}
+
+void os_keys_restore(struct os_keys before)
+{
+    if (before.are_there)
+        set_rights(before.rights);
+}
+#else
+bool os_keys_are_known(void)
+{
+    return false;
+}
+
+struct os_keys os_keys_open(void)
+{
+    return (struct os_keys){0};
+}
+
+void os_keys_restore(struct os_keys before)
+{
+    (void)before;
+}
+#endif
 
 /* ---- bytes ---- */
 

@@ -20,7 +20,12 @@ struct os_span {
 /* Calls `visit` with every readable private mapping but the system's own ([vvar] and the like), in the order of their
  * addresses, until it returns false.  False if the list cannot be read to its end, was cut short,
  * or is not this process's. */
-typedef bool os_visit_mapping(void *context, struct os_span mapping, bool is_writable);
+struct os_mapping {
+    struct os_span span;
+    bool is_writable;
+    bool is_anonymous; /* else who cuts the file short takes pages away */
+};
+typedef bool os_visit_mapping(void *context, struct os_mapping mapping);
 bool os_mappings_each(os_visit_mapping *visit, void *context);
 
 /* ---- which pages are written to: Linux 6.7, by asynchronous write protection of a userfaultfd ----
@@ -56,6 +61,16 @@ struct os_pages_range {
  * pages are tracked, and sets *at to where the next search goes on.  Returns how many, or -1. */
 #define OS_PAGES_MOST ((size_t)1 << 20)
 int os_pages_find(long pages, enum os_pages which, uintptr_t *at, uintptr_t end, struct os_pages_range *found, unsigned most);
+
+/* Lifts the calling thread's protection keys: from here on it can read all memory whose mapping can be read. */
+struct os_keys {
+    bool are_there;
+    uint32_t rights;
+};
+struct os_keys os_keys_open(void);
+void os_keys_restore(struct os_keys before);
+/* False: it cannot be told whether there are any, and os_keys_open does nothing. */
+bool os_keys_are_known(void);
 
 /* Copies bytes of the process's own memory; returns how many could be read up to the first that could not, or -1 if the system
  * allows it not at all. */

@@ -2,7 +2,7 @@
  *
  * The second tier: `sweep CASE`.  A block is freed while a pointer to it lies somewhere: it must not be handed out
  * again, and must be once the pointer is gone.  Here is the table of the cases; they themselves are in sweep_places.c,
- * sweep_threads.c and sweep_limits.c.
+ * sweep_threads.c, sweep_memory.c and sweep_limits.c.
  */
 #include <sched.h>
 #include <string.h>
@@ -24,6 +24,7 @@ int main(int argc, char **argv)
         {"mapping", mapping},
         {"hugetlb", hugetlb},
         {"shared", shared_mapping},
+        {"protected", protected_mapping},
         {"cycle", cycle},
         {"large", large},
         {"threads", threads},
@@ -38,6 +39,9 @@ int main(int argc, char **argv)
         {"crowd", crowd},
         {"handler", handler},
         {"leader_gone", leader_gone},
+        {"spread", spread},
+        {"outside", outside},
+        {"survivors", survivors},
     };
     cpu_set_t one; /* a block freed on one cpu may be handed out on that alone */
     CPU_ZERO(&one);

@@ -86,6 +86,7 @@ void own_thread_local(void);
 void mapping(void);
 void hugetlb(void);
 void shared_mapping(void);
+void protected_mapping(void);
 void cycle(void);
 void large(void);
 void in_child(void);
@@ -95,6 +96,11 @@ void written(void);
 void leader_gone(void);
 void threads(void);
 void registers(void);
+
+/* sweep_memory.c */
+void spread(void);
+void outside(void);
+void survivors(void);
 
 /* sweep_limits.c */
 void bounded(void);

@@ -111,6 +111,27 @@ void hugetlb(void)
     }
 }
 
+/* Memory that the thread that sweeps must not read, by its protection keys. */
+void protected_mapping(void)
+{
+    const int key = pkey_alloc(0, 0);
+    void *volatile *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (key < 0) {
+        puts("SKIPPED: no protection keys");
+        exit(77);
+    }
+    pkey_mprotect((void *)page, 4096, PROT_READ | PROT_WRITE, key);
+    take_block();
+    put(page, 0);
+    free_block();
+    pkey_set(key, PKEY_DISABLE_ACCESS);
+    expect_kept();
+    expect(pkey_get(key) == PKEY_DISABLE_ACCESS, "and may not afterwards");
+    pkey_set(key, 0);
+    *page = NULL;
+    expect_free();
+}
+
 void shared_mapping(void)
 {
     void *volatile *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
