@@ -78,14 +78,15 @@ static bool is_heap(struct os_span span)
 
 static void look(enum marker by, struct os_span span)
 {
-    const size_t bytes = span.end - span.start;
+    const struct os_keys before = os_keys_open();
     if (is_heap(span)) {
         atomic_fetch_add(&bytes_read, look_at_heap(by, span));
-        return;
+    } else {
+        shadow_mark_words(by, (const uint64_t *)span.start, (span.end - span.start) / sizeof(uint64_t));
+        atomic_fetch_add(&bytes_read, span.end - span.start);
+        atomic_fetch_add(&outside_bytes_read, span.end - span.start);
     }
-    shadow_mark_words(by, (const uint64_t *)span.start, bytes / sizeof(uint64_t));
-    atomic_fetch_add(&bytes_read, bytes);
-    atomic_fetch_add(&outside_bytes_read, bytes);
+    os_keys_restore(before);
 }
 
 /* ---- pieces ---- */
@@ -114,10 +115,8 @@ bool look_later(struct os_span pages)
 
 static void take_pieces(enum marker by)
 {
-    const struct os_keys before = os_keys_open();
     for (unsigned i; (i = atomic_fetch_add(&taken, 1)) < pieces;)
         look(by, piece[i]);
-    os_keys_restore(before);
 }
 
 /* Who is in by now is waited for: when the threads go on, pages may go. */
