@@ -259,12 +259,12 @@ void kept_each(void (*visit)(void *p))
 /* In an order that cannot be told. */
 static void resolve_batch(struct batch *b, size_t (*resolve)(void *p, bool is_first))
 {
-    const uint32_t first = os_random();
+    const uint32_t order = os_random();
     const bool is_first = b->left == 0;
     uint32_t left = 0, gone = 0;
     size_t gone_bytes = 0;
     for (unsigned i = 0; i < PLACES + 3; i++) {
-        const unsigned n = (i ^ first) % (PLACES + 3), soon = ((i + AHEAD) ^ first) % (PLACES + 3);
+        const unsigned n = (i ^ order) % (PLACES + 3), soon = ((i + AHEAD) ^ order) % (PLACES + 3);
         void *p = n < b->places ? atomic_load_explicit(&b->place[n], memory_order_acquire) : GONE;
         size_t bytes = 0;
         if (soon < b->places)

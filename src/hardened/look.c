@@ -17,7 +17,6 @@
 /* Others are waiting for the last piece to be read: it takes some 50 us. */
 #define PIECE_BYTES ((size_t)256 << 10)
 #define PIECES_MAX  4096u
-#define LINE_BYTES  (8 * sizeof(uint64_t))
 /* It takes about as long to wake the manager as to read so much. */
 #define HELPED_LEAST ((size_t)2 << 20)
 
@@ -130,10 +129,9 @@ static void close_to_others(void)
 /* A thread can be woken now, but not made. */
 static void ask_for_help(void)
 {
-    const enum manager_state state = manager_state();
     demand_raise();
-    if (state == manager_busy || state == manager_asleep)
-        manager_hint_slow(state);
+    if (manager_is_there())
+        manager_hint_slow(manager_asleep); /* which makes none, though it may have left by now */
 }
 
 struct looked look_now(void)

@@ -15,7 +15,6 @@
 #define PIECE_BYTES ((size_t)256 << 10)
 #define FOUND_MAX   32u
 #define OWN_STACK_BYTES 2048u /* of what is called from here, which has addresses of kept blocks; it takes more than that */
-#define LINE_BYTES  (8 * sizeof(uint64_t))
 
 struct reader {
     enum os_pages which;

@@ -10,7 +10,6 @@
 #define WORD_SHIFT (BIT_SHIFT + 6)
 #define OUTSIDE_MAX 512u
 #define CHUNK       256u
-#define LINE_WORDS  8u
 
 struct shadow shadow;
 static size_t words_bytes; /* mapped, of each marker */
@@ -109,7 +108,7 @@ static NOINLINE void mark_beyond(enum marker by, const uint64_t *word, size_t co
 void shadow_mark_words(enum marker by, const uint64_t *word, size_t count)
 {
     for (size_t i = 0; i < count; i += CHUNK) {
-        for (size_t at = i + CHUNK; at < min_size(i + 2 * CHUNK, count); at += LINE_WORDS)
+        for (size_t at = i + CHUNK; at < min_size(i + 2 * CHUNK, count); at += LINE_BYTES / sizeof *word)
             __builtin_prefetch(word + at); /* the processor does so by itself, but not beyond a page's end */
         mark_in_region(by, word + i, min_size(count - i, CHUNK));
         if (unlikely(shadow.outside_bytes != 0))

@@ -12,6 +12,9 @@
 #include "marks/state.h"
 #include "os/memory.h"
 
+/* Of a cache line, in which memory is read. */
+#define LINE_BYTES 64u
+
 enum marker { marker_sweep, marker_manager, MARKERS };
 
 extern struct shadow {

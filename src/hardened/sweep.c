@@ -25,9 +25,9 @@
 #define HARD_PERCENT 50u
 #define FLOOR_BYTES  ((size_t)4 << 20)
 /* So little memory is read as a whole by the thread that frees, while the others are stopped; and so little if there are none.
- * That takes some 10 and 30 ms, if the manager helps.  It costs less than what the manager's work does: each page that is written to meanwhile takes a fault, and the lines of each
- * block it gives back travel.  Of more, most is read while the program runs, until so little is left; and if that does not come
- * to pass, a part in each of some stops. */
+ * That takes some 10 and 30 ms, if the manager helps.  It costs less than what the manager's work does: each page that is
+ * written to meanwhile takes a fault, and the lines of each block it gives back travel.  Of more, most is read while the
+ * program runs, until so little is left; and if that does not come to pass, a part in each of some stops. */
 #define WHOLE_BYTES   ((size_t)64 << 20)
 #define ALONE_BYTES   ((size_t)256 << 20)
 #define STOPPED_BYTES ((size_t)2 << 20)
@@ -96,15 +96,21 @@ static bool goes_on(void)
     return number == sweeps && !atomic_load(&manager_stop_requested);
 }
 
+/* `is_all`: of all there is, not of what was written to. */
+static void count_read(struct roots_read read, bool is_all)
+{
+    atomic_fetch_add(&count.bytes, read.bytes);
+    if (is_all)
+        atomic_store(&outside_bytes, read.outside_bytes);
+}
+
 /* Most of it while the program runs, and again what it has written to meanwhile, for as long as that becomes less.  False if
  * it has to be given up. */
 static bool mark_running(void)
 {
     for (size_t before = SIZE_MAX;;) {
         struct roots_read read = roots_mark(os_pages_tracked, NULL, SIZE_MAX, goes_on);
-        atomic_fetch_add(&count.bytes, read.bytes);
-        if (before == SIZE_MAX)
-            atomic_store(&outside_bytes, read.outside_bytes);
+        count_read(read, before == SIZE_MAX);
         if (!read.is_whole || read.bytes < STOPPED_BYTES || read.bytes > before / 4)
             return read.is_whole;
         before = read.bytes;
@@ -138,9 +144,7 @@ static struct roots_read read_stopped(enum os_pages which, const void *below, si
         os_threads_resume();
     }
     count_stop(os_now_ns() - since_ns);
-    atomic_fetch_add(&count.bytes, read.bytes);
-    if (which == os_pages_all)
-        atomic_store(&outside_bytes, read.outside_bytes);
+    count_read(read, which == os_pages_all);
     return read;
 }
 

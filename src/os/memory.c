@@ -215,7 +215,8 @@ void os_track_end(void)
 #if defined(__x86_64__)
 static bool has_keys(void)
 {
-    static enum { unknown, none, some } found;
+    enum { unknown, none, some };
+    static _Atomic int found; /* whoever helps to read may ask as well */
     unsigned a, b, c = 0, d;
     if (found == unknown)
         found = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & bit_OSPKE) != 0 ? some : none;

@@ -17,14 +17,15 @@ struct os_span {
     uintptr_t start, end;
 };
 
-/* Calls `visit` with every readable private mapping but the system's own ([vvar] and the like), in the order of their
- * addresses, until it returns false.  False if the list cannot be read to its end, was cut short,
- * or is not this process's. */
 struct os_mapping {
     struct os_span span;
     bool is_writable;
     bool is_anonymous; /* else who cuts the file short takes pages away */
 };
+
+/* Calls `visit` with every readable private mapping but the system's own ([vvar] and the like), in the order of their
+ * addresses, until it returns false.  False if the list cannot be read to its end, was cut short,
+ * or is not this process's. */
 typedef bool os_visit_mapping(void *context, struct os_mapping mapping);
 bool os_mappings_each(os_visit_mapping *visit, void *context);
 

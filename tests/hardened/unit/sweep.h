@@ -11,9 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "support/check.h"
 #include "sutler/sutler.h"
-
-#define MIB ((size_t)1 << 20)
 
 /* Both end the program, the second unless `seen`. */
 _Noreturn void fail(const char *what);

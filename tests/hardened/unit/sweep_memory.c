@@ -5,12 +5,12 @@
 #include <dirent.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "support/proc.h"
 #include "sweep.h"
 
 static uintptr_t *map_outside(size_t bytes)
@@ -106,15 +106,6 @@ void outside(void)
     expect(before > 0 && sweeps > 1 && sweeps < 20, "a sweep for each 54 MiB");
 }
 
-static size_t resident_bytes(void)
-{
-    size_t all = 0, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    expect(file != NULL && fscanf(file, "%zu %zu", &all, &resident) == 2, "/proc/self/statm");
-    fclose(file);
-    return resident * 4096;
-}
-
 enum { SURVIVORS = 256, SURVIVOR_SIZE = 64000 };
 static char *volatile dangling[SURVIVORS];
 
@@ -136,11 +127,11 @@ void survivors(void)
     const size_t bytes = SURVIVORS * SURVIVOR_SIZE;
     for (size_t i = 0; i < SURVIVORS; i++)
         memset(dangling[i] = malloc(SURVIVOR_SIZE), 1, SURVIVOR_SIZE);
-    const size_t before = resident_bytes();
+    const size_t before = proc_resident_bytes();
     for (size_t i = 0; i < SURVIVORS; i++)
         free(dangling[i]);
     purge();
-    const size_t after = resident_bytes();
+    const size_t after = proc_resident_bytes();
     expect(stats().kept_bytes >= bytes / 10 * 9, "they are kept");
     expect(before > after && before - after >= bytes / 4 * 3, "without most of their pages");
     expect(end_of(sweep_again) == 0, "that they hold zeros is seen all the same");
