@@ -23,8 +23,8 @@ static struct {
 
 static size_t bound(void)
 {
-    size_t most = min_size(TARGET_MAX, span_count.in_use_bytes >> SLICE_SHIFT >> 3);
-    return max_size(TARGET_MIN, min_size(pool.expected, most));
+    size_t most = min_size(TARGET_MAX, span_count.in_use_bytes >> SLICE_SHIFT >> 3), had = pool.hit + pool.miss;
+    return min_size(had / 2, max_size(TARGET_MIN, min_size(pool.expected, most)));
 }
 
 /* A slow program has a huge page ahead of it: so much less than the bound that another one fits. */

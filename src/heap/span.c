@@ -32,12 +32,33 @@ static uint32_t take_lengthened(struct arena *a, size_t slices)
     return last;
 }
 
+static bool is_used(uint32_t first)
+{
+    return first != SLICE_NONE && slice_at(first)->content == content_used;
+}
+
+/* What has pages comes before what would need new ones, even if it was used for the other use (decision 29).  Not what is
+ * short: both uses would mix everywhere.  SLICE_NONE if there is none. */
+static uint32_t take_of_other(const struct arena *a, size_t slices)
+{
+    const struct arena *other = &arena[a == &arena[span_dense] ? span_large : span_dense];
+    uint32_t first = arena_find(other, max_size(slices, HUGE_PAGE_SLICES));
+    if (first != SLICE_NONE && !is_used(first))
+        first = arena_find_used(other, first);
+    if (!is_used(first))
+        return SLICE_NONE;
+    arena_cut(first, first, slices);
+    return first;
+}
+
 /* `slices` slices from the bins or the fresh end, wherever they lie. */
 static uint32_t take_anywhere(struct arena *a, size_t slices)
 {
-    uint32_t first = arena_find(a, slices);
-    if (first != SLICE_NONE && a == &arena[span_dense] && slice_at(first)->content != content_used)
+    uint32_t first = arena_find(a, slices), others;
+    if (first != SLICE_NONE && a == &arena[span_dense] && !is_used(first))
         first = arena_find_used(a, first);
+    if (!is_used(first) && (others = take_of_other(a, slices)) != SLICE_NONE)
+        return others;
     if (first != SLICE_NONE) {
         size_t have = slice_at(first)->slices;
         arena_cut(first, first, slices);

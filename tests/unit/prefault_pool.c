@@ -50,6 +50,27 @@ static size_t prefault_all(bool huge)
     return bytes;
 }
 
+/* Before superblocks have taken much there is nothing to go by, however much large blocks take. */
+static void nothing_is_prefaulted_for_large_blocks(void)
+{
+    struct prefault_piece piece;
+    const size_t large_slices = 64, many = 40, few = HUGE_PAGE_SLICES;
+    uint32_t large[40];
+    for (size_t i = 0; i < many; i++)
+        EXPECT(span_take(span_large, large_slices, 1, &large[i]));
+    struct prefault_pool_counts had = prefault_pool_counts();
+    while ((had.hit_bytes + had.miss_bytes) >> SLICE_SHIFT < few) {
+        take_one();
+        had = prefault_pool_counts();
+    }
+    EXPECT(!prefault_pool_next(true, &piece));
+    for (size_t i = 0; i < many; i++)
+        span_give(large[i], large_slices);
+    pass_begin();
+    span_purge(purge_force, 0, &(bool){false}); /* the rest is about memory that nobody has used */
+    pass_end();
+}
+
 /* Superblocks are taken one after the other until the front is in a large run. */
 static void reach_fresh_memory(void)
 {
@@ -345,6 +366,7 @@ int main(void)
     unit_print_mode();
     unit_watchdog(60);
     atomic_store(&manager_is_missing, false); /* it is us */
+    nothing_is_prefaulted_for_large_blocks();
     reach_fresh_memory();
     demand_is_raised_once();
     no_demand_is_raised_while_resting();
