@@ -42,7 +42,10 @@ static bool is_used(uint32_t first)
 static uint32_t take_of_other(const struct arena *a, size_t slices)
 {
     const struct arena *other = &arena[a == &arena[span_dense] ? span_large : span_dense];
-    uint32_t first = arena_find(other, max_size(slices, HUGE_PAGE_SLICES));
+    const size_t least = max_size(slices, HUGE_PAGE_SLICES);
+    if (span_count.dirty_bytes < least << SLICE_SHIFT)
+        return SLICE_NONE;
+    uint32_t first = arena_find(other, least);
     if (first != SLICE_NONE && !is_used(first))
         first = arena_find_used(other, first);
     if (!is_used(first))

@@ -23,8 +23,7 @@ SCENES = {
 }  # fmt: skip
 
 
-def run(program: str, manager: str, commands: list[str]) -> str:
-    environment = f"LD_PRELOAD={os.environ.get('TEST_LIBRARY', '')} SUTLER_MANAGER={manager} TEST_EXPECT_SUTLER=1"
+def run(program: str, environment: str, commands: list[str]) -> str:
     begin = ["set pagination off", "set confirm off", f"set exec-wrapper env {environment}", "break grown", "run"]
     command = ["gdb", "-nx", "-batch", *(f"-ex={line}" for line in begin + commands), program]
     process = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=100, check=False)
@@ -35,9 +34,15 @@ def main() -> int:
     if shutil.which("gdb") is None:
         print("SKIPPED: no gdb")
         return 77
+    bare = run(sys.argv[1], "LD_PRELOAD=", SCENES["off"][1])
+    if bare.count(END) != 2:
+        print("SKIPPED: gdb cannot go back to a checkpoint here, of a program without the library either")
+        print("\n".join(bare.splitlines()[-5:]))
+        return 77
+    library = f"LD_PRELOAD={os.environ.get('TEST_LIBRARY', '')} TEST_EXPECT_SUTLER=1"
     failed = 0
     for name, (manager, commands) in SCENES.items():
-        said = run(sys.argv[1], manager, commands)
+        said = run(sys.argv[1], f"{library} SUTLER_MANAGER={manager}", commands)
         if re.search(r"ptrace.*(Operation not permitted|Function not implemented)", said):
             print("SKIPPED: gdb may not trace here")
             return 77
