@@ -21,10 +21,11 @@ static struct {
     struct os_place demanded_at;
 } pool = {.front = SLICE_NONE, .target = TARGET_MIN, .expected = SIZE_MAX};
 
+/* 0, so that nobody is woken, before superblocks have taken two huge pages: half of that is one piece. */
 static size_t bound(void)
 {
     size_t most = min_size(TARGET_MAX, span_count.in_use_bytes >> SLICE_SHIFT >> 3), had = pool.hit + pool.miss;
-    return min_size(had / 2, max_size(TARGET_MIN, min_size(pool.expected, most)));
+    return had < TARGET_MIN ? 0 : min_size(had / 2, max_size(TARGET_MIN, min_size(pool.expected, most)));
 }
 
 /* A slow program has a huge page ahead of it: so much less than the bound that another one fits. */

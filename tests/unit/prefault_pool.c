@@ -63,6 +63,7 @@ static void nothing_is_prefaulted_for_large_blocks(void)
         take_one();
         had = prefault_pool_counts();
     }
+    EXPECT(demand_is_none());
     EXPECT(!prefault_pool_next(true, &piece));
     for (size_t i = 0; i < many; i++)
         span_give(large[i], large_slices);
