@@ -98,14 +98,19 @@ uint32_t arena_find(const struct arena *a, size_t slices)
     return bin == BIN_COUNT ? SLICE_NONE : a->bin_head[bin] - 1;
 }
 
-uint32_t arena_find_used(const struct arena *a, uint32_t found)
+bool arena_is_used(uint32_t first)
 {
-    ASSERT(lock_is_mine(&span_lock));
-    for (unsigned bin = bin_of(slice_at(found)->slices) + 1; (bin = bin_next(a, bin)) < BIN_COUNT; bin++) {
-        uint32_t at = a->bin_head[bin] - 1;
-        if (slice_at(at)->content == content_used)
-            return at;
-    }
+    return first != SLICE_NONE && slice_at(first)->content == content_used;
+}
+
+uint32_t arena_find_used(const struct arena *a, size_t slices)
+{
+    uint32_t found = arena_find(a, slices);
+    if (found == SLICE_NONE || arena_is_used(found))
+        return found;
+    for (unsigned bin = bin_of(slice_at(found)->slices) + 1; (bin = bin_next(a, bin)) < BIN_COUNT; bin++)
+        if (arena_is_used(a->bin_head[bin] - 1))
+            return a->bin_head[bin] - 1;
     return found;
 }
 

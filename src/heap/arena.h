@@ -42,8 +42,9 @@ uint32_t arena_insert_merged(uint32_t first, size_t slices);
 
 /* A free span of at least `slices`, or SLICE_NONE. */
 uint32_t arena_find(const struct arena *a, size_t slices);
-/* A longer one than the free span `found` that begins with used pages, or `found`: looks at the first of each bin. */
-uint32_t arena_find_used(const struct arena *a, uint32_t found);
+/* The same, but one that begins with used pages if a look at the first of each bin finds one. */
+uint32_t arena_find_used(const struct arena *a, size_t slices);
+bool arena_is_used(uint32_t first); /* whether this one, if it is not SLICE_NONE, does */
 
 /* The first slice of the free span of this arena that begins or ends with `slice`, which may lie outside of the region;
  * or SLICE_NONE. */

@@ -32,11 +32,6 @@ static uint32_t take_lengthened(struct arena *a, size_t slices)
     return last;
 }
 
-static bool is_used(uint32_t first)
-{
-    return first != SLICE_NONE && slice_at(first)->content == content_used;
-}
-
 /* What has pages comes before what would need new ones, even if it was used for the other use (decision 29).  Not what is
  * short: both uses would mix everywhere.  SLICE_NONE if there is none. */
 static uint32_t take_of_other(const struct arena *a, size_t slices)
@@ -45,10 +40,8 @@ static uint32_t take_of_other(const struct arena *a, size_t slices)
     const size_t least = max_size(slices, HUGE_PAGE_SLICES);
     if (span_count.dirty_bytes < least << SLICE_SHIFT)
         return SLICE_NONE;
-    uint32_t first = arena_find(other, least);
-    if (first != SLICE_NONE && !is_used(first))
-        first = arena_find_used(other, first);
-    if (!is_used(first))
+    uint32_t first = arena_find_used(other, least);
+    if (!arena_is_used(first))
         return SLICE_NONE;
     arena_cut(first, first, slices);
     return first;
@@ -57,10 +50,8 @@ static uint32_t take_of_other(const struct arena *a, size_t slices)
 /* `slices` slices from the bins or the fresh end, wherever they lie. */
 static uint32_t take_anywhere(struct arena *a, size_t slices)
 {
-    uint32_t first = arena_find(a, slices), others;
-    if (first != SLICE_NONE && a == &arena[span_dense] && !is_used(first))
-        first = arena_find_used(a, first);
-    if (!is_used(first) && (others = take_of_other(a, slices)) != SLICE_NONE)
+    uint32_t first = a == &arena[span_dense] ? arena_find_used(a, slices) : arena_find(a, slices), others;
+    if (!arena_is_used(first) && (others = take_of_other(a, slices)) != SLICE_NONE)
         return others;
     if (first != SLICE_NONE) {
         size_t have = slice_at(first)->slices;

@@ -31,7 +31,8 @@ int main(void)
         turn(i % 2 == 0 ? LARGE_BYTES : SMALL_BYTES);
         size_t resident = proc_resident_bytes() - start;
         test_say("after turn %d: %zu MiB more than at first\n", i, resident / MIB);
-        CHECK_MSG(resident <= TURN_BYTES * 3 / 2, "%zu MiB are resident for %zu MiB at a time", resident / MIB, TURN_BYTES / MIB);
+        CHECK_MSG(resident <= TURN_BYTES * 3 / 2, "%zu MiB are resident for %zu MiB at a time", resident / MIB,
+                  TURN_BYTES / MIB);
     }
     return 0;
 }

@@ -54,9 +54,9 @@ static size_t prefault_all(bool huge)
 static void nothing_is_prefaulted_for_large_blocks(void)
 {
     struct prefault_piece piece;
-    const size_t large_slices = 64, many = 40, few = HUGE_PAGE_SLICES;
+    const size_t large_slices = 64, few = HUGE_PAGE_SLICES;
     uint32_t large[40];
-    for (size_t i = 0; i < many; i++)
+    for (size_t i = 0; i < ARRAY_LEN(large); i++)
         EXPECT(span_take(span_large, large_slices, 1, &large[i]));
     struct prefault_pool_counts had = prefault_pool_counts();
     while ((had.hit_bytes + had.miss_bytes) >> SLICE_SHIFT < few) {
@@ -65,7 +65,7 @@ static void nothing_is_prefaulted_for_large_blocks(void)
     }
     EXPECT(demand_is_none());
     EXPECT(!prefault_pool_next(true, &piece));
-    for (size_t i = 0; i < many; i++)
+    for (size_t i = 0; i < ARRAY_LEN(large); i++)
         span_give(large[i], large_slices);
     pass_begin();
     span_purge(purge_force, 0, &(bool){false}); /* the rest is about memory that nobody has used */
