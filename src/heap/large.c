@@ -82,7 +82,7 @@ static bool is_for_span(size_t size, size_t alignment)
 {
     if (size < MAPPING_BYTES_MIN || alignment >= MAPPING_BYTES_MIN)
         return alignment < MAPPING_BYTES_MIN;
-    return size <= SPAN_BYTES_MAX && ample_for(span_dirty_bytes() + mapping_cache_bytes() + size);
+    return size <= SPAN_BYTES_MAX && ample_for(heap_kept_bytes() + size, heap_in_use_bytes());
 }
 
 static void *take(size_t size, size_t alignment, bool as_span, bool *zero)
@@ -206,6 +206,11 @@ struct large_counts large_counts(void)
         }
     }
     return counts;
+}
+
+size_t heap_kept_bytes(void)
+{
+    return span_dirty_bytes() + mapping_cache_bytes();
 }
 
 size_t heap_in_use_bytes(void)

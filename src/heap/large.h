@@ -78,5 +78,7 @@ struct large_counts {
 struct large_counts large_counts(void);
 /* What superblocks, large blocks and mappings take. */
 size_t heap_in_use_bytes(void);
+/* What is free and kept: spans that hold pages, and mappings. */
+size_t heap_kept_bytes(void);
 
 #endif

@@ -7,6 +7,7 @@
 #include "heap/huge_policy.h"
 #include "heap/large.h"
 #include "heap/mapping_cache.h"
+#include "heap/mapping_table.h"
 #include "heap/prefault.h"
 #include "heap/prefault_pool.h"
 #include "heap/span_cache.h"
@@ -150,7 +151,7 @@ static bool is_crowded(void)
     size_t dirty = span_count.dirty_bytes, kept = max_size(SPAN_DIRTY_FLOOR, region_opened_bytes() / 4);
     if (!atomic_load_explicit(&unmap_is_async, memory_order_relaxed))
         kept = max_size(kept, span_count.in_use_bytes / 2);
-    return dirty > kept && !ample_for(dirty + mapping_cache_bytes());
+    return dirty > kept && !ample_for(dirty + mapping_cache_bytes(), span_count.in_use_bytes + mapping_table_bytes());
 }
 
 static void give(uint32_t first, size_t slices, bool is_aged)

@@ -18,7 +18,7 @@
 #define NS_PER_TAKEN_BYTE   10u
 #define LOOK_NS_MAX         10000000000ull
 #define GROUPS_LOOK_NS      60000000000ull
-/* What was freed may be kept in a quarter of what is left, and for as long as the groups are taken to have no limit. */
+/* What was freed may be kept in a quarter of what is left, what is kept already among it. */
 #define ALLOWED_PART        4u
 
 static size_t seen_bytes, in_use_then;
@@ -45,8 +45,12 @@ static void look(uint64_t now_ns)
     used_bytes = 0;
     in_use_then = heap_in_use_bytes();
     holds_until_ns = now_ns + min_size(spare_bytes(), LOOK_NS_MAX / NS_PER_TAKEN_BYTE) * NS_PER_TAKEN_BYTE;
-    bool is_ample = !is_limited && maps_freely && seen_bytes != SIZE_MAX;
-    ample_allow(is_ample ? seen_bytes / ALLOWED_PART : 0, groups_until_ns);
+    /* Where no group has a limit, for as long as that is taken to stay so; else for as long as what was seen holds. */
+    if (!maps_freely || seen_bytes == SIZE_MAX)
+        ample_allow(0, 0, 0);
+    else
+        ample_allow((spare_bytes() + heap_kept_bytes()) / ALLOWED_PART, is_limited ? holds_until_ns : groups_until_ns,
+                    is_limited ? in_use_then + heap_kept_bytes() + spare_bytes() / PART : SIZE_MAX);
 }
 
 static bool holds(uint64_t now_ns)
@@ -57,7 +61,7 @@ static bool holds(uint64_t now_ns)
 
 size_t headroom_bytes(uint64_t now_ns)
 {
-    if (!holds(now_ns))
+    if (!holds(now_ns) || ample_is_out_of_date())
         look(now_ns);
     return seen_bytes;
 }

@@ -443,31 +443,62 @@ static void away_from_limits_hardly_a_file_is_read(uint64_t now)
     groups_headroom = headroom = SIZE_MAX;
 }
 
+/* If so much of what is there were free. */
+static bool may_keep(size_t bytes)
+{
+    size_t there = heap_in_use_bytes() + heap_kept_bytes();
+    return ample_for(bytes, there - min_size(there, bytes));
+}
+
 static bool is_ample(size_t bytes)
 {
     clock_ns += 61000 * MS;
     provision_start();
-    return ample_for(bytes);
+    return may_keep(bytes);
 }
 
-/* A quarter of what is left, if that is known and there is no limit of any kind. */
+/* A quarter of what is left, what is kept already among it, if that is known and address space has no limit.  Under a
+ * group's limit only until what was seen is out of date: until the time has passed in which others may have taken it, or
+ * the process has taken a sixteenth. */
 static void what_may_be_kept(void)
 {
-    const size_t quarter = 1000 * MEMORY_HEADROOM_MIN;
+    const size_t left = 40 * MEMORY_HEADROOM_MIN;
     atomic_store(&unmap_is_async, true);
     EXPECT(!is_ample(1));
-    headroom = 4 * quarter;
+    headroom = MEMORY_HEADROOM_MIN + left;
+    EXPECT(is_ample(0));
+    const size_t quarter = (left + heap_kept_bytes()) / 4, fewer = (left / 2 + heap_kept_bytes()) / 4;
     EXPECT(is_ample(quarter) && !is_ample(quarter + 1));
     maps_freely = false;
     EXPECT(!is_ample(1));
     maps_freely = true;
     EXPECT(is_ample(quarter));
-    groups_headroom = 3 * quarter;
-    EXPECT(!is_ample(1));
+    clock_ns += 30000 * MS;
+    EXPECT(may_keep(quarter));
+    grow(left / 16 / SLICE_BYTES + 1);
+    EXPECT(may_keep(quarter));
+
+    groups_headroom = MEMORY_HEADROOM_MIN + left / 2;
+    EXPECT(is_ample(fewer) && !is_ample(fewer + 1));
+    clock_ns += 9000 * MS;
+    EXPECT(may_keep(fewer));
+    clock_ns += 2000 * MS;
+    atomic_store(&heap_demand, demand_none);
+    EXPECT(!may_keep(1) && !demand_is_none()); /* the manager looks again */
+    EXPECT(is_ample(fewer));
+    unsigned before = taken_count;
+    grow(left / 2 / 16 / SLICE_BYTES + 1);
+    EXPECT(!may_keep(1));
+    shrink_to(before); /* what is kept counts, too */
+    EXPECT(!may_keep(1));
+    provision_start(); /* no time has passed, and no more is in use */
+    EXPECT(may_keep(1));
+    groups_headroom = MEMORY_HEADROOM_MIN;
+    EXPECT(!is_ample(heap_kept_bytes() / 4 + 1));
     groups_headroom = SIZE_MAX;
     EXPECT(is_ample(quarter));
     atomic_store(&unmap_is_async, false);
-    EXPECT(!ample_for(1));
+    EXPECT(!may_keep(1));
     headroom = SIZE_MAX;
 }
 

@@ -75,7 +75,7 @@ static void longer_spans_where_memory_is_ample(void)
     EXPECT(region_contains(p = stamped(malloc(MAPPING_BYTES_MIN - 1), MAPPING_BYTES_MIN - 1)));
     free(p);
     atomic_store(&unmap_is_async, true);
-    ample_allow(300 * MIB, os_now_ns() + 600000000000ull);
+    ample_allow(300 * MIB, os_now_ns() + 600000000000ull, SIZE_MAX);
     EXPECT(region_contains(p = stamped(malloc(SPAN_BYTES_MAX), SPAN_BYTES_MAX)));
     char *other = stamped(malloc(SPAN_BYTES_MAX + 1), SPAN_BYTES_MAX + 1);
     EXPECT(!region_contains(other));
@@ -83,10 +83,11 @@ static void longer_spans_where_memory_is_ample(void)
     EXPECT(!region_contains(other = aligned_alloc(MAPPING_BYTES_MIN, 20 * MIB)));
     free(other);
     free(p);
+    mapping_trim(0); /* else what was freed last is had again */
     size_t dirty = span_dirty_bytes();
     EXPECT(region_contains(p = stamped(malloc(SPAN_BYTES_MAX), SPAN_BYTES_MAX)));
     EXPECT(span_dirty_bytes() + SPAN_BYTES_MAX / 2 <= dirty); /* in pages that are had again */
-    ample_allow(span_dirty_bytes() + large_counts().cached_bytes + 20 * MIB, os_now_ns() + 600000000000ull);
+    ample_allow(span_dirty_bytes() + large_counts().cached_bytes + 20 * MIB, os_now_ns() + 600000000000ull, SIZE_MAX);
     EXPECT(region_contains(other = malloc(20 * MIB)));
     free(other);
     EXPECT(!region_contains(other = malloc(60 * MIB))); /* freed, it could not be kept */
@@ -97,7 +98,7 @@ static void longer_spans_where_memory_is_ample(void)
 /* One that has grown to such a size is a mapping, and stays so; where it was short it is as it was. */
 static void what_grows_is_a_mapping(void)
 {
-    ample_allow(1000 * MIB, os_now_ns() + 600000000000ull);
+    ample_allow(1000 * MIB, os_now_ns() + 600000000000ull, SIZE_MAX);
     char *p = stamped(malloc(10 * MIB), 10 * MIB), *after = malloc(10 * MIB);
     EXPECT(region_contains(p) && region_contains(after));
     for (size_t size = 30 * MIB; size <= 120 * MIB; size += 30 * MIB) {
@@ -107,7 +108,7 @@ static void what_grows_is_a_mapping(void)
     EXPECT((p = realloc(p, 5 * MIB)) != NULL && p[0] == 7);
     free(p);
     free(after);
-    ample_allow(0, 0);
+    ample_allow(0, 0, 0);
     atomic_store(&unmap_is_async, false);
 }
 

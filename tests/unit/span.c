@@ -309,7 +309,7 @@ static void with_ample_memory_the_clock_gives_back(void)
     span_purge(purge_force, 0, &changed);
     size_t before = span_counts().dirty_bytes, bound = dirty_bound();
     atomic_store(&unmap_is_async, true);
-    ample_allow((size_t)1 << 30, soon_ns);
+    ample_allow((size_t)1 << 30, soon_ns, SIZE_MAX);
     free_much();
     EXPECT_EQ(purges, 0);
     size_t much = span_counts().dirty_bytes - before;
@@ -317,17 +317,17 @@ static void with_ample_memory_the_clock_gives_back(void)
     EXPECT_EQ(span_purge(purge_decay, 0, &changed), 0);
     EXPECT_EQ(span_purge(purge_decay, 0, &changed), much);
 
-    ample_allow((size_t)100 << 20, soon_ns); /* so much, and no more */
+    ample_allow((size_t)100 << 20, soon_ns, SIZE_MAX); /* so much, and no more */
     free_much();
     EXPECT(purges > 0 && span_counts().dirty_bytes <= max_size((size_t)100 << 20, dirty_bound()));
-    ample_allow((size_t)1 << 30, os_now_ns()); /* no longer */
+    ample_allow((size_t)1 << 30, os_now_ns(), SIZE_MAX); /* no longer */
     free_much();
     EXPECT(purges > 0 && span_counts().dirty_bytes <= dirty_bound());
     atomic_store(&unmap_is_async, false);
-    ample_allow((size_t)1 << 30, soon_ns); /* but there is nobody with a clock */
+    ample_allow((size_t)1 << 30, soon_ns, SIZE_MAX); /* but there is nobody with a clock */
     free_much();
     EXPECT(purges > 0 && span_counts().dirty_bytes <= dirty_bound());
-    ample_allow(0, 0);
+    ample_allow(0, 0, 0);
 }
 
 /* A neighbour freed later does not make a span young again. */

@@ -120,7 +120,7 @@ int main(int argc, char **argv)
     EXPECT(changed); /* there is more */
     huge_pages_go_whole();
     atomic_store(&unmap_is_async, true);
-    ample_allow(SIZE_MAX, UINT64_MAX); /* the thread that frees gives nothing back */
+    ample_allow(SIZE_MAX, UINT64_MAX, SIZE_MAX); /* the thread that frees gives nothing back */
     for (uint64_t i = 0; i < unit_option(argc, argv, "--rounds", 100); i++)
         a_long_span_is_not_lost();
     return 0;
