@@ -2,6 +2,7 @@
 #include "core/child.h"
 
 #include "core/core.h"
+#include "heap/filling.h"
 #include "heap/large.h"
 #include "heap/pass.h"
 #include "manager/manager.h"
@@ -15,10 +16,11 @@ static _Atomic uint8_t recoveries; /* made by this process and its parents */
 void child_begin_anew(void)
 {
     fast_paths_forget();
+    filling_recover();
     quarantine_recover();
     manager_forget();
     pass_begin();
-    mapping_unmap_deferred(); /* copies of what the parent's manager was to unmap */
+    mapping_unmap_deferred(SIZE_MAX); /* copies of what the parent's manager was to unmap */
     pass_end();
 }
 

@@ -15,6 +15,7 @@
 #include "hardened/resolve.h"
 #include "hardened/sweep.h"
 #include "hardened/trace.h"
+#include "heap/filling.h"
 #include "heap/large.h"
 #include "heap/mapping.h"
 #include "heap/mapping_table.h"
@@ -289,6 +290,10 @@ static void free_large(void *p, struct live live)
         free_large_later(p, live);
         return;
     }
+    const bool entered = slow_enter(); /* as note_mapping */
+    filling_forget(p); /* nothing is to be brought to what lies in quarantine */
+    if (entered)
+        slow_leave();
     clear_large(p, live);
     if (!mitigated(mitigation_quarantine)) {
         release_large(p);

@@ -3,6 +3,7 @@
 
 #include <stdatomic.h>
 
+#include "heap/huge_price.h"
 #include "heap/region.h"
 #include "options/options.h"
 #include "os/os.h"
@@ -32,7 +33,7 @@ static bool is_full(const char *block, size_t bytes, size_t slack)
     return true;
 }
 
-static bool tells(size_t bytes)
+bool huge_policy_tells(size_t bytes)
 {
     return bytes >= HUGE_POLICY_BYTES_MIN && option_get(option_huge_pages) == huge_pages_auto &&
            region_fits_huge_pages();
@@ -49,7 +50,7 @@ void huge_policy_look_back(void)
 
 void huge_policy_note(const void *block, size_t bytes)
 {
-    if (!tells(bytes))
+    if (!huge_policy_tells(bytes))
         return;
     atomic_store_explicit(&last_bytes, bytes, memory_order_relaxed);
     atomic_store_explicit(&last, block, memory_order_relaxed);
@@ -59,13 +60,28 @@ void huge_policy_look(const void *block, size_t bytes, size_t slack)
 {
     const char *seen = block;
     atomic_compare_exchange_strong_explicit(&last, &seen, NULL, memory_order_relaxed, memory_order_relaxed);
-    if (tells(bytes))
+    if (huge_policy_tells(bytes))
         atomic_store_explicit(&fills, is_full(block, bytes, slack), memory_order_relaxed);
+}
+
+void huge_policy_note_filled(void)
+{
+    atomic_store_explicit(&fills, true, memory_order_relaxed);
+}
+
+static bool is_always(void)
+{
+    return option_get(option_huge_pages) == huge_pages_on;
+}
+
+bool huge_policy_expects_full(size_t bytes)
+{
+    if (is_always())
+        return bytes >= HUGE_POLICY_BYTES_MIN;
+    return huge_policy_tells(bytes) && atomic_load_explicit(&fills, memory_order_relaxed);
 }
 
 bool huge_policy_asks(size_t bytes)
 {
-    if (option_get(option_huge_pages) == huge_pages_on)
-        return bytes >= HUGE_POLICY_BYTES_MIN;
-    return tells(bytes) && atomic_load_explicit(&fills, memory_order_relaxed);
+    return huge_policy_expects_full(bytes) && (is_always() || !huge_price_is_dear(os_now_ns()));
 }

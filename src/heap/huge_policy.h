@@ -19,6 +19,9 @@
 /* Smaller blocks neither tell nor ask. */
 #define HUGE_POLICY_BYTES_MIN ((size_t)1 << 20)
 
+/* Whether blocks so large tell anything: not with huge_pages=on or off, nor where huge pages are of another size. */
+bool huge_policy_tells(size_t bytes);
+
 /* A block is about to be taken: has the last one been filled? */
 void huge_policy_look_back(void);
 
@@ -29,6 +32,11 @@ void huge_policy_note(const void *block, size_t bytes);
  * not have asked for. */
 void huge_policy_look(const void *block, size_t bytes, size_t slack);
 
+/* One was seen to be filled while it was (filling.h). */
+void huge_policy_note_filled(void);
+
+/* Whether the next block is expected to be filled. */
+bool huge_policy_expects_full(size_t bytes);
 /* Whether to ask for huge pages for a block of so many bytes. */
 bool huge_policy_asks(size_t bytes);
 

@@ -5,6 +5,7 @@
 
 #include "base/bits.h"
 #include "heap/region.h"
+#include "os/os.h"
 
 /* Of small pages the lowest price counts, since whatever happens meanwhile makes them seem dearer; it rises slowly. */
 #define SAMPLES_MIN 4u
@@ -33,6 +34,11 @@ static void set(_Atomic uint64_t *ns, uint64_t value)
     atomic_store_explicit(ns, value, memory_order_relaxed);
 }
 
+uint64_t huge_price_clock_us(void)
+{
+    return os_may_call_luxuries() ? os_thread_cpu_us() : os_now_ns() / 1000;
+}
+
 void huge_price_note_small(uint64_t used_us, size_t bytes)
 {
     uint64_t seen_ns = used_us * 1000 * (HUGE_PAGE_BYTES / bytes), known_ns = get(&small_ns);
@@ -41,7 +47,7 @@ void huge_price_note_small(uint64_t used_us, size_t bytes)
     atomic_fetch_add_explicit(&samples, 1, memory_order_relaxed);
 }
 
-static bool is_dear(uint64_t ns)
+static bool exceeds(uint64_t ns)
 {
     return ns > FAIR_TIMES * get(&small_ns);
 }
@@ -49,10 +55,10 @@ static bool is_dear(uint64_t ns)
 void huge_price_note_huge(uint64_t used_us, uint64_t now_ns)
 {
     uint64_t seen_ns = used_us * 1000, before_ns = get(&mean_ns);
-    bool begins = before_ns == 0 || is_dear(before_ns); /* one fair page after dear ones says that it is over */
+    bool begins = before_ns == 0 || exceeds(before_ns); /* one fair page after dear ones says that it is over */
     uint64_t now_mean_ns = begins ? seen_ns : before_ns - before_ns / MEAN_OF + seen_ns / MEAN_OF;
     set(&mean_ns, now_mean_ns);
-    set(&dear_until_ns, is_dear(now_mean_ns) ? now_ns + TRY_TIMES * now_mean_ns : 0);
+    set(&dear_until_ns, exceeds(now_mean_ns) ? now_ns + TRY_TIMES * now_mean_ns : 0);
 }
 
 void huge_price_note_refused(uint64_t now_ns)
@@ -66,7 +72,12 @@ bool huge_price_is_known(void)
     return atomic_load_explicit(&samples, memory_order_relaxed) >= SAMPLES_MIN;
 }
 
+bool huge_price_is_dear(uint64_t now_ns)
+{
+    return now_ns < get(&dear_until_ns);
+}
+
 bool huge_price_is_fair(uint64_t now_ns)
 {
-    return huge_price_is_known() && now_ns >= get(&dear_until_ns);
+    return huge_price_is_known() && !huge_price_is_dear(now_ns);
 }

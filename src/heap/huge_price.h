@@ -14,6 +14,9 @@
 
 #include "base/compiler.h"
 
+/* What to measure with: processor time of this thread, where the system may be asked; else the clock. */
+uint64_t huge_price_clock_us(void);
+
 /* What was seen: small pages of so many bytes were prefaulted; a huge page was; the system gave small ones in place of
  * a huge one. */
 void huge_price_note_small(uint64_t used_us, size_t bytes);
@@ -22,6 +25,8 @@ void huge_price_note_refused(uint64_t now_ns);
 
 /* True once enough small pages were seen. */
 bool huge_price_is_known(void);
+/* True if the last ones were dear or refused, and it is not time to try again. */
+bool huge_price_is_dear(uint64_t now_ns);
 /* True if a huge page should be asked for: the last ones were fair on the average, or it is time to try again. */
 bool huge_price_is_fair(uint64_t now_ns);
 

@@ -2,6 +2,7 @@
 #include "heap/large.h"
 
 #include "heap/ample.h"
+#include "heap/filling.h"
 #include "heap/huge_policy.h"
 #include "heap/mapping.h"
 #include "heap/mapping_cache.h"
@@ -90,9 +91,14 @@ static void *take(size_t size, size_t alignment, bool as_span, bool *zero)
     large_give_deferred();
     if (size >= HUGE_POLICY_BYTES_MIN)
         huge_policy_look_back();
-    void *block = as_span ? span_block_take(size, alignment, false, zero) : mapping_take(size, alignment, zero);
-    if (block != NULL && *zero)
+    *zero = false;
+    void *block = as_span && size >= MAPPING_BYTES_MIN ? mapping_take_kept(size, alignment) : NULL;
+    if (block == NULL)
+        block = as_span ? span_block_take(size, alignment, false, zero) : mapping_take(size, alignment, zero);
+    if (block != NULL && *zero) {
         huge_policy_note(block, size);
+        filling_note(block, size);
+    }
     return block;
 }
 
@@ -156,6 +162,7 @@ bool large_span_give(void *p)
     size_t slices = s->slices;
     if (!free_once(s))
         return false;
+    filling_forget(p);
     if (s->was_zero) {
         huge_policy_look(p, slices << SLICE_SHIFT, SLICE_BYTES);
         s->was_zero = false;
@@ -188,7 +195,11 @@ static void *span_block_resize(void *p, size_t size, bool squeezes)
 
 void *large_resize(void *p, size_t size, bool squeezes)
 {
-    return is_span(p) ? span_block_resize(p, size, squeezes) : mapping_resize(p, size);
+    const bool was_watched = filling_forget(p);
+    void *resized = is_span(p) ? span_block_resize(p, size, squeezes) : mapping_resize(p, size);
+    if (was_watched && resized != NULL) /* else it is about to be copied and freed */
+        filling_go_on(resized, size);
+    return resized;
 }
 
 struct large_counts large_counts(void)

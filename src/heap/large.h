@@ -60,8 +60,9 @@ void large_give_deferred(void);
  * block is as it was).  `squeezes`: before memory is refused. */
 void *large_resize(void *p, size_t size, bool squeezes);
 
-/* Unmaps the deferred mappings; returns their bytes.  In a pass, which yields now and then. */
-size_t mapping_unmap_deferred(void);
+/* Unmaps deferred mappings, `most` bytes of them or a little more; returns how many.  In a pass, which yields now and
+ * then. */
+size_t mapping_unmap_deferred(size_t most);
 
 /* Unmaps cached mappings, returns their bytes: those cached since before the last call; *changed is set if there are
  * others.  In a pass. */

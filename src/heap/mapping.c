@@ -5,6 +5,7 @@
 #include "heap/mapping.h"
 
 #include "base/bits.h"
+#include "heap/filling.h"
 #include "heap/huge_policy.h"
 #include "heap/large.h"
 #include "heap/mapping_cache.h"
@@ -44,30 +45,44 @@ static uintptr_t map_block(size_t bytes, size_t alignment)
     return map_aligned(bytes, alignment);
 }
 
-void *mapping_take(size_t size, size_t alignment, bool *zero)
+static void *enter(uintptr_t address, size_t bytes, bool is_fresh)
 {
-    size_t bytes = align_up(max_size(size, 1), os_page_bytes);
-    if (bytes < size)
+    if (address == 0)
         return NULL;
-    lock_take(&mapping_lock);
-    uintptr_t address = mapping_cache_take(bytes, alignment, &bytes);
-    *zero = address == 0;
-    lock_release(&mapping_lock);
-    if (address == 0) {
-        address = map_block(bytes, alignment);
-        if (address == 0)
-            return NULL;
-    }
     lock_take(&mapping_lock);
     bool reserved = mapping_table_reserve();
     if (reserved)
-        mapping_table_insert((struct mapping){address, bytes, .is_fresh = *zero});
+        mapping_table_insert((struct mapping){address, bytes, .is_fresh = is_fresh});
     lock_release(&mapping_lock);
     if (!reserved) {
         os_unmap((void *)address, bytes);
         return NULL;
     }
     return (void *)address;
+}
+
+static size_t bytes_for(size_t size)
+{
+    return align_up(max_size(size, 1), os_page_bytes);
+}
+
+void *mapping_take_kept(size_t size, size_t alignment)
+{
+    size_t bytes = bytes_for(size);
+    lock_take(&mapping_lock);
+    uintptr_t address = bytes < size ? 0 : mapping_cache_take(bytes, alignment, &bytes);
+    lock_release(&mapping_lock);
+    return enter(address, bytes, false);
+}
+
+void *mapping_take(size_t size, size_t alignment, bool *zero)
+{
+    void *kept = mapping_take_kept(size, alignment);
+    *zero = kept == NULL;
+    size_t bytes = bytes_for(size);
+    if (kept != NULL || bytes < size)
+        return kept;
+    return enter(map_block(bytes, alignment), bytes, true);
 }
 
 size_t mapping_bytes(const void *p, bool may_wait)
@@ -100,6 +115,7 @@ bool mapping_give(void *p)
     lock_release(&mapping_lock);
     if (given.bytes == 0)
         return false;
+    filling_forget(p);
     look(&given);
     bool cached = mapping_cache_prepare(given.address, given.bytes);
     if (cached) {

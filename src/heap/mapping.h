@@ -7,6 +7,8 @@
 
 #include "base/compiler.h"
 
+/* One that was freed, or NULL. */
+void *mapping_take_kept(size_t size, size_t alignment);
 void *mapping_take(size_t size, size_t alignment, bool *zero);
 void *mapping_resize(void *p, size_t size);
 

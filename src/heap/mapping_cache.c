@@ -80,14 +80,14 @@ bool mapping_cache_give(uintptr_t address, size_t bytes)
 
 /* Unmaps what is deferred, in pieces off the end: the program's own mmap waits for as long as one takes, a fork or
  * another purge comes in between, and the rest may be had again.  No more than was there at the beginning. */
-size_t mapping_unmap_deferred(void)
+size_t mapping_unmap_deferred(size_t most)
 {
     const size_t piece_max = 8ul << 20;
     size_t done = 0, deferred = 0;
     lock_take(&mapping_lock);
     for (const struct kept *k = cache; k < cache + CACHE_MAX; k++)
         deferred += k->mapping.address != 0 && k->deferred ? k->mapping.bytes : 0;
-    for (struct kept *k = cache; k < cache + CACHE_MAX && done < deferred;) {
+    for (struct kept *k = cache; k < cache + CACHE_MAX && done < min_size(deferred, most);) {
         if (k->mapping.address == 0 || !k->deferred) {
             k++;
             continue;
@@ -116,7 +116,7 @@ size_t mapping_purge(bool *changed)
             k->aged = true;
         }
     lock_release(&mapping_lock);
-    return mapping_unmap_deferred();
+    return mapping_unmap_deferred(SIZE_MAX);
 }
 
 size_t mapping_trim(size_t keep)
@@ -129,7 +129,7 @@ size_t mapping_trim(size_t keep)
             left -= k->mapping.bytes;
         }
     lock_release(&mapping_lock);
-    return mapping_unmap_deferred();
+    return mapping_unmap_deferred(SIZE_MAX);
 }
 
 size_t mapping_cache_bytes(void)

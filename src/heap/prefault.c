@@ -6,21 +6,15 @@
 #include "heap/huge_price.h"
 #include "os/os.h"
 
-/* Processor time of this thread, where the system may be asked; else the clock. */
-static uint64_t own_time_us(void)
-{
-    return os_may_call_luxuries() ? os_thread_cpu_us() : os_now_ns() / 1000;
-}
-
 /* All of a huge page is held by the caller.  Asks for it; whether it came. */
 static bool bring_huge(char *page)
 {
     unsigned char there[HUGE_PAGE_BYTES / OS_PAGE_BYTES_MIN];
-    uint64_t start_us = own_time_us();
+    uint64_t start_us = huge_price_clock_us();
     if (!huge_ask(slice_of(page)))
         return false;
     os_touch(page);
-    uint64_t used_us = own_time_us() - start_us;
+    uint64_t used_us = huge_price_clock_us() - start_us;
     bool came = !os_find_resident(page, HUGE_PAGE_BYTES, there) || there[HUGE_PAGE_BYTES / os_page_bytes - 1] != 0;
     if (came)
         huge_price_note_huge(used_us, os_now_ns());
@@ -31,10 +25,22 @@ static bool bring_huge(char *page)
 
 static void bring_small(char *start, size_t bytes)
 {
-    uint64_t start_us = own_time_us();
+    uint64_t start_us = huge_price_clock_us();
     for (char *page = start; page < start + bytes; page += os_page_bytes)
         os_touch(page);
-    huge_price_note_small(own_time_us() - start_us, bytes);
+    huge_price_note_small(huge_price_clock_us() - start_us, bytes);
+}
+
+void prefault_learn_price(void)
+{
+    while (!huge_price_is_known()) {
+        char *pages = os_map(SLICE_BYTES);
+        if (pages == NULL)
+            return;
+        os_advise_small(pages, SLICE_BYTES);
+        bring_small(pages, SLICE_BYTES);
+        os_unmap(pages, SLICE_BYTES);
+    }
 }
 
 void prefault_piece(const struct prefault_piece *piece)

@@ -19,6 +19,9 @@
  * (Linux 6.4).  In a pass. */
 void prefault_piece(const struct prefault_piece *piece);
 
+/* Finds out what small pages cost (huge_price.h) where that is not known, with some that nobody needs. */
+void prefault_learn_price(void);
+
 /* For slices the caller has just taken for a superblock: if a huge page begins in them, and nobody else prefaults,
  * prefaults that page, together with the part of it that lies behind them and is still free.  No lock held. */
 void prefault_own(uint32_t first, size_t slices);

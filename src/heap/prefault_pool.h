@@ -13,7 +13,7 @@
  * While a piece is prefaulted nobody but the manager has it (prefault.h).  A program that comes to it takes what lies
  * behind, and comes back later.  The pool is zero, and its slices stay marked so.
  *
- * Only superblocks of small blocks are prefaulted: the program may never touch a part of a large block.
+ * Only superblocks of small blocks are: the program may never touch a part of a large block (filling.h).
  */
 #ifndef SUTLER_HEAP_PREFAULT_POOL_H
 #define SUTLER_HEAP_PREFAULT_POOL_H

@@ -23,7 +23,7 @@
 static uint32_t take_lengthened(struct arena *a, size_t slices)
 {
     uint32_t last = arena_last(a);
-    if (a != &arena[span_large] || last == SLICE_NONE || !huge_policy_asks(slices << SLICE_SHIFT))
+    if (a != &arena[span_large] || last == SLICE_NONE || !huge_policy_expects_full(slices << SLICE_SHIFT))
         return SLICE_NONE;
     size_t have = slice_at(last)->slices, more = slices - min_size(slices, have);
     if (a->fresh_end - a->fresh_first < more && (!arena_open(a, more) || arena_last(a) != last))

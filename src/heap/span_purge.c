@@ -118,7 +118,7 @@ static uint32_t choose(const struct walk *w, uint32_t slices, uint32_t *before)
     *before = 0;
     if (w->what != purge_decay)
         return slices;
-    if (!slice_at(w->at)->is_large || !huge_policy_asks(HUGE_POLICY_BYTES_MIN))
+    if (!slice_at(w->at)->is_large || !huge_policy_expects_full(HUGE_POLICY_BYTES_MIN))
         return slices * 2 >= HUGE_PAGE_SLICES || huge_is_worth_splitting(w->at, 1) ? slices : 0;
     *before = (uint32_t)min_size(slices, -w->at % HUGE_PAGE_SLICES);
     return (slices - *before) / HUGE_PAGE_SLICES * HUGE_PAGE_SLICES;

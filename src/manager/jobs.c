@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "manager/jobs.h"
 
-#define MS 1000000ull
+#define US 1000ull
+#define MS (1000 * US)
 
 static const struct job job[] = {
 #ifdef SUTLER_HARDENED
     {"look", job_on_demand, 0, UINT64_MAX, look_help}, /* first: threads are stopped for it, and it needs no pass */
 #endif
     {"provision", job_on_demand, 1 * MS, 20 * MS, provision_run},
-    {"unmap", job_on_demand, 1 * MS, UINT64_MAX, unmap_run},
+    {"follow", job_on_demand, 250 * US, 2 * MS, follow_run},
+    {"unmap", job_on_demand, 0, 2 * MS, unmap_run},
+    {"watch", job_on_clock, 400 * MS, UINT64_MAX, watch_run},
     {"pressure", job_on_clock, 500 * MS, UINT64_MAX, pressure_run},
     {"reclaim", job_on_clock, 400 * MS, UINT64_MAX, reclaim_run},
     {"report", job_on_clock, 1000 * MS, UINT64_MAX, report_run},

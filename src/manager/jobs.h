@@ -33,6 +33,8 @@ void provision_start(void);
 
 bool reclaim_run(uint64_t budget_ns);
 bool provision_run(uint64_t budget_ns);
+bool follow_run(uint64_t budget_ns);
+bool watch_run(uint64_t budget_ns);
 bool unmap_run(uint64_t budget_ns);
 bool pressure_run(uint64_t budget_ns);
 bool report_run(uint64_t budget_ns);

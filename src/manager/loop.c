@@ -82,5 +82,5 @@ void manager_run(void)
         serve();
     atomic_store(&unmap_is_async, false);
     atomic_store(&manager_is_missing, true);
-    unmap_run(0); /* nothing more is deferred from here on */
+    unmap_run(UINT64_MAX); /* nothing more is deferred from here on */
 }

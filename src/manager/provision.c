@@ -4,12 +4,16 @@
  * does not use.  The program wakes it when half of the pool is used up.  It works in pieces, each under the pass lock:
  * of one huge page or, where these are dear or not to be had, of 64 KiB.
  *
- * It stops where it would harm: when little memory is left to the process, because prefaulting near a limit would call
+ * follow and watch: the same in large blocks that the program fills (heap/filling.h).  The first looks often while one is
+ * being filled; the second, on the clock, whether it has to begin again.
+ *
+ * They stop where they would harm: when little memory is left to the process, because prefaulting near a limit would call
  * the system's killer; and for a while when no processor is spare, that is, when its own thread had to wait for one or
  * more tasks want to run than there are processors, and the system would move the program's threads to make room for
  * it.
  */
 #include "heap/demand.h"
+#include "heap/filling.h"
 #include "heap/huge_price.h"
 #include "heap/pass.h"
 #include "heap/prefault.h"
@@ -59,27 +63,45 @@ void provision_start(void)
 }
 
 /* Pages go to the node of the thread that will use them, unless numactl or the program has set a policy, which the
- * manager inherits.  The manager leaves that thread's cpu: it was woken there, and a system that finds the others busy
- * on the average would leave it there, to interrupt the program for every piece. */
-static void settle_beside(struct os_place place)
+ * manager inherits. */
+static void prefer_node(unsigned node)
 {
-    if (follows && place.node != preferred_node)
-        os_prefer_node(place.node);
-    preferred_node = place.node;
+    if (follows && node != preferred_node)
+        os_prefer_node(node);
+    preferred_node = node;
+}
+
+/* It was woken on that thread's cpu, and a system that finds the others busy on the average would leave it there, to
+ * interrupt the program for every piece. */
+static void leave_cpu(unsigned cpu)
+{
     uint64_t now = os_now_ns();
-    if (now - moved_ns >= MOVE_NS && os_leave_cpu(place.cpu))
+    if (now - moved_ns >= MOVE_NS && os_leave_cpu(cpu))
         moved_ns = now;
 }
 
-static bool prefault_one(uint64_t now_ns)
+static bool provide(uint64_t now_ns)
 {
     struct prefault_piece piece;
     if (!prefault_pool_next(huge_price_is_fair(now_ns), &piece))
         return false;
     headroom_use(piece.bytes);
-    settle_beside(piece.demanded_at);
+    prefer_node(piece.demanded_at.node);
+    leave_cpu(piece.demanded_at.cpu);
     prefault_piece(&piece);
     return true;
+}
+
+/* The same ahead of who fills a large block. */
+static bool follow(uint64_t now_ns)
+{
+    struct prefault_piece piece;
+    prefault_learn_price();
+    if (!huge_price_is_fair(now_ns) || !filling_next(&piece))
+        return false;
+    headroom_use(piece.bytes);
+    prefer_node(piece.demanded_at.node);
+    return filling_bring(&piece);
 }
 
 /* Begins a rest; returns false, for provision_run: there is nothing to do until it is over. */
@@ -119,18 +141,18 @@ static bool is_in_the_way(uint64_t now_ns)
     return none_was && none_seen;
 }
 
-bool provision_run(uint64_t budget_ns)
+/* Piece by piece, until there is none more, the budget is used up or somebody waits. */
+static bool run(bool (*one)(uint64_t now_ns), uint64_t budget_ns)
 {
     uint64_t start_ns = os_now_ns(), start_cpu_us = os_thread_cpu_us(), now_ns = start_ns;
     if (now_ns < rest_until_ns)
         return false;
-    measure_pace(now_ns);
     if (!has_room(now_ns) || is_in_the_way(now_ns))
         return rest(now_ns);
     bool more;
     do {
         pass_begin();
-        more = prefault_one(now_ns);
+        more = one(now_ns);
         bool wanted = pass_is_wanted() || atomic_load(&manager_stop_requested);
         pass_end();
         now_ns = os_now_ns();
@@ -144,4 +166,42 @@ bool provision_run(uint64_t budget_ns)
         return rest(now_ns);
     rest_ns = REST_NS_MIN;
     return more;
+}
+
+bool provision_run(uint64_t budget_ns)
+{
+    measure_pace(os_now_ns());
+    return run(provide, budget_ns);
+}
+
+static enum filling look(void)
+{
+    pass_begin();
+    enum filling seen = filling_look(os_now_ns());
+    pass_end();
+    return seen;
+}
+
+/* While a block is being filled, and a little longer. */
+bool follow_run(uint64_t budget_ns)
+{
+    const unsigned rests_max = 40;
+    static unsigned rests;
+    enum filling seen = look();
+    if (filling_is_due())
+        run(follow, budget_ns);
+    rests = seen == filling_rests ? rests + 1 : 0;
+    if (seen != filling_none && rests < rests_max)
+        return true;
+    rests = 0;
+    return false;
+}
+
+bool watch_run(uint64_t budget_ns)
+{
+    (void)budget_ns;
+    enum filling seen = look();
+    if (seen == filling_goes_on)
+        demand_raise();
+    return seen != filling_none;
 }

@@ -9,6 +9,7 @@
 
 #include "base/bits.h"
 #include "heap/demand.h"
+#include "heap/filling.h"
 #include "heap/large.h"
 #include "heap/span.h"
 #include "manager/wake.h"
@@ -147,7 +148,7 @@ static bool is_time(void)
 }
 
 /* What is in use may be address space rather than memory: a superblock of large blocks is 4 MiB, with one block in it
- * or all.  The system is asked once in a while. */
+ * or all.  The system is asked once in a while; not where a large block may be about to be filled. */
 static bool is_resident(void)
 {
     return atomic_fetch_add(&asked, 1) % ASK_EVERY == 0 && os_resident_peak_bytes() >= MANAGER_START_BYTES;
@@ -159,7 +160,8 @@ static bool is_worthwhile(void)
     size_t in_use = heap_in_use_bytes();
     bool is_large = in_use >= start_bytes ||
                     (in_use >= MANAGER_START_BYTES && atomic_fetch_add(&hints, 1) >= 4 * HINTS_PER_WAKE);
-    return is_large && is_time() && (option_get(option_manager) == manager_on || is_resident());
+    bool is_expected = option_get(option_manager) == manager_on || atomic_load(&filling_is_new);
+    return is_large && is_time() && (is_expected || is_resident());
 }
 
 COLD void manager_hint_slow(enum manager_state state)

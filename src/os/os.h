@@ -76,6 +76,10 @@ bool os_purge_ranges(const struct os_range *ranges, size_t count);
 /* Makes the system put a page there.  What the page holds stays, even while another thread writes to it. */
 void os_touch(void *page);
 
+/* The same for many, whatever access to them is allowed: false where it is forbidden, nothing is mapped, or the system
+ * cannot (before Linux 5.14). */
+bool os_populate(void *address, size_t size);
+
 /* Which pages are resident, a byte each, 0 or 1; false if that is not known. */
 bool os_find_resident(void *address, size_t size, unsigned char *there);
 
@@ -163,6 +167,8 @@ struct os_place {
     unsigned cpu, node;
 };
 struct os_place os_current_place(void);
+/* The cpu where this thread runs, or ran last; OS_CPU_UNKNOWN if the system does not tell.  Reads a file. */
+unsigned os_cpu_of(uint32_t tid);
 /* Moves the caller off this cpu, if it runs there, to another one that it may run on.  Which cpus it may run on stays
  * as it is.  Returns whether it tried. */
 bool os_leave_cpu(unsigned cpu);

@@ -149,15 +149,20 @@ _Atomic uint32_t *os_leader_word(void)
     return *word == own ? word : NULL;
 }
 
+/* From the state on, the third field: pid (name) state ... */
+static const char *stat_of(const char *path, char *text, size_t size)
+{
+    size_t end = text_length(os_read_file(path, text, size));
+    while (end > 0 && text[end - 1] != ')')
+        end--;
+    return text_after_words(text + end, 1);
+}
+
 bool os_is_alone(int *status)
 {
     char text[1024];
-    size_t end = text_length(os_read_file("/proc/self/stat", text, sizeof text));
-    while (end > 0 && text[end - 1] != ')')
-        end--;
-    /* pid (name) state ...: the state is the third field, the number of threads the 20th, and the first thread's exit
-     * code the 52nd. */
-    const char *state = text_after_words(text + end, 1);
+    const char *state = stat_of("/proc/self/stat", text, sizeof text);
+    /* The number of threads is the 20th field, and the first thread's exit code the 52nd. */
     if (*state != 'Z' || text_number(text_after_words(state, 20 - 3)) > 2)
         return false;
     *status = (int)(text_number(text_after_words(state, 52 - 3)) >> 8 & 0xff);
@@ -168,6 +173,15 @@ void os_thread_exit(int status)
 {
     for (;;)
         sys_call(SYS_exit, status, 0, 0, 0, 0, 0);
+}
+
+unsigned os_cpu_of(uint32_t tid)
+{
+    char text[1024];
+    struct line path = LINE_EMPTY;
+    line_add(&path, "/proc/self/task/%lu/stat", (unsigned long)tid);
+    size_t cpu = text_number(text_after_words(stat_of(line_end(&path), text, sizeof text), 39 - 3));
+    return cpu > UINT32_MAX ? OS_CPU_UNKNOWN : (unsigned)cpu;
 }
 
 struct os_place os_current_place(void)

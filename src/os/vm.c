@@ -26,6 +26,9 @@
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 16
 #endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 #ifndef MADV_FREE
 #define MADV_FREE 8
 #endif
@@ -98,6 +101,7 @@ ADVICE(os_purge, (void *address, size_t size), MADV_DONTNEED)
 ADVICE(os_give_up, (void *address, size_t size), MADV_FREE)
 ADVICE(os_advise_huge, (void *address, size_t size), MADV_HUGEPAGE)
 ADVICE(os_advise_small, (void *address, size_t size), MADV_NOHUGEPAGE)
+ADVICE(os_populate, (void *address, size_t size), MADV_POPULATE_WRITE)
 ADVICE(os_wipe_on_fork, (void *address, size_t size), MADV_WIPEONFORK)
 ADVICE(os_keep_from_children, (void *address, size_t size, bool keep), keep ? MADV_DONTFORK : MADV_DOFORK)
 ADVICE(os_guard, (void *address, size_t size, bool guarded), guarded ? MADV_GUARD_INSTALL : MADV_GUARD_REMOVE)

@@ -225,11 +225,11 @@ static void what_leaves_waits_for_help(void)
     }
     EXPECT(large_counts().cached_bytes > MAPPING_DEFERRED_BYTES - large);
     size_t kept = large_counts().cached_bytes;
-    EXPECT_EQ(mapping_unmap_deferred(), kept);
+    EXPECT_EQ(mapping_unmap_deferred(SIZE_MAX), kept);
     EXPECT_EQ(large_counts().cached_bytes, 0);
     p = mapping_take((size_t)20 << 20, 16, &zero);
     EXPECT(p != NULL && mapping_give(p));
-    EXPECT_EQ(mapping_unmap_deferred(), 0); /* that one is kept */
+    EXPECT_EQ(mapping_unmap_deferred(SIZE_MAX), 0); /* that one is kept */
     atomic_store(&unmap_is_async, false);
     mapping_trim(0);
 }
@@ -328,7 +328,7 @@ static bool unmapping_lets_another_in(void)
     EXPECT_EQ(pthread_create(&thread, NULL, come_in, NULL), 0);
     others_come = true;
     pass_begin();
-    EXPECT_EQ(mapping_unmap_deferred(), (size_t)400 << 20);
+    EXPECT_EQ(mapping_unmap_deferred(SIZE_MAX), (size_t)400 << 20);
     pass_end();
     others_come = false;
     EXPECT_EQ(pthread_join(thread, NULL), 0);
