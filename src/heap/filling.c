@@ -31,7 +31,7 @@ static struct progress {
     /* Huge pages, counted from the first whole one in the block: the one that tells when the next lead is due; the
      * first that is to be brought; the first that is not asked for. */
     size_t mark, next, asked;
-    size_t filled; /* when the mark was reached: as many, and more than at `since_ns` before */
+    size_t filled; /* when the last mark was reached */
     struct os_place filled_at; /* where the thread that took a block ran then */
 } progress[WATCHED_MAX];
 static unsigned in_hand_by; /* which of them that is */
@@ -173,8 +173,6 @@ static void advance(struct progress *p, uint64_t now_ns)
     size_t pace = (filled - p->filled) * LEAD_NS / max_size(now_ns - p->since_ns, 1);
     ahead = max_size(1, min_size(ahead, pace));
     p->filled = filled;
-    p->filled_at.cpu = os_cpu_of(atomic_load_explicit(&noted_by, memory_order_relaxed));
-    p->filled_at.node = atomic_load_explicit(&noted_node, memory_order_relaxed);
     p->next = filled;
     p->mark = min_size(filled + ahead, last_of(p->block));
 }
@@ -205,6 +203,13 @@ static bool is_full_to_the_last(const struct progress *p)
     return p->is_filling && p->mark == last_of(p->block) && is_begun(huge_page(p, p->mark));
 }
 
+/* The thread that took the last block. */
+static struct os_place where_it_runs(void)
+{
+    return (struct os_place){.cpu = os_cpu_of(atomic_load_explicit(&noted_by, memory_order_relaxed)),
+                             .node = atomic_load_explicit(&noted_node, memory_order_relaxed)};
+}
+
 enum filling filling_look(uint64_t now_ns)
 {
     enum filling seen = filling_none;
@@ -222,6 +227,8 @@ enum filling filling_look(uint64_t now_ns)
         look_at(p, now_ns);
         if (is_new || p->filled != filled)
             p->since_ns = now_ns;
+        if (p->filled != filled)
+            p->filled_at = where_it_runs();
         bool is_done = is_full_to_the_last(p);
         if (is_done)
             huge_policy_note_filled();
