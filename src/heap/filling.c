@@ -9,9 +9,6 @@
 /* A block that nobody goes on filling for so long is watched no more. */
 #define WATCH_NS 5000000000ull
 
-/* What is prefaulted lasts for so long, or less: a program that fills slowly waits little. */
-#define LEAD_NS 20000000ul
-
 /* A block in a word: 36 bits for the number of its first page, 28 for how many it has; 0: none. */
 #define COUNT_BITS 28
 static _Atomic uint64_t watched[WATCHED_MAX];
@@ -141,12 +138,6 @@ static bool take_in_hand(unsigned i, uint64_t block)
     return false;
 }
 
-static bool is_begun(const char *huge_page)
-{
-    unsigned char there;
-    return os_find_resident((void *)huge_page, os_page_bytes, &there) && there != 0;
-}
-
 static bool is_full(const char *huge_page)
 {
     unsigned char there[HUGE_PAGE_BYTES / OS_PAGE_BYTES_MIN];
@@ -170,7 +161,7 @@ static void advance(struct progress *p, uint64_t now_ns)
     size_t filled = p->mark + 1, ahead = min_size(filled / 4, most);
     if (huge_policy_expects_full(bytes_of(p->block)))
         ahead = max_size(ahead, min_size(least, last_of(p->block) / 2));
-    size_t pace = (filled - p->filled) * LEAD_NS / max_size(now_ns - p->since_ns, 1);
+    size_t pace = (filled - p->filled) * PREFAULT_LEAD_NS / max_size(now_ns - p->since_ns, 1);
     ahead = max_size(1, min_size(ahead, pace));
     p->filled = filled;
     p->next = filled;
@@ -181,9 +172,9 @@ static void advance(struct progress *p, uint64_t now_ns)
 static void look_at_beginning(struct progress *p)
 {
     if (huge_policy_expects_full(bytes_of(p->block))) {
-        p->is_filling = is_begun(huge_page(p, 0));
+        p->is_filling = os_is_resident(huge_page(p, 0));
     } else {
-        p->is_filling = is_begun(huge_page(p, 1)) && is_full(huge_page(p, 0));
+        p->is_filling = os_is_resident(huge_page(p, 1)) && is_full(huge_page(p, 0));
         p->mark = p->is_filling;
     }
 }
@@ -192,15 +183,15 @@ static void look_at(struct progress *p, uint64_t now_ns)
 {
     if (!p->is_filling)
         look_at_beginning(p);
-    while (p->is_filling && p->mark < last_of(p->block) && is_begun(huge_page(p, p->mark)))
+    while (p->is_filling && p->mark < last_of(p->block) && os_is_resident(huge_page(p, p->mark)))
         advance(p, now_ns);
-    while (p->next < p->mark && is_begun(huge_page(p, p->next)))
+    while (p->next < p->mark && os_is_resident(huge_page(p, p->next)))
         p->next++;
 }
 
 static bool is_full_to_the_last(const struct progress *p)
 {
-    return p->is_filling && p->mark == last_of(p->block) && is_begun(huge_page(p, p->mark));
+    return p->is_filling && p->mark == last_of(p->block) && os_is_resident(huge_page(p, p->mark));
 }
 
 /* The thread that took the last block. */

@@ -17,18 +17,11 @@ static _Atomic bool fills;
 static _Atomic(const char *) last;
 static _Atomic size_t last_bytes;
 
-static bool is_there(const char *address)
-{
-    void *page = (void *)align_down((uintptr_t)address, os_page_bytes);
-    unsigned char there;
-    return os_find_resident(page, os_page_bytes, &there) && there != 0;
-}
-
 /* Looks where the quarters end. */
 static bool is_full(const char *block, size_t bytes, size_t slack)
 {
     for (size_t i = LOOKS; i > 0; i--)
-        if (!is_there(block + bytes / LOOKS * i - slack))
+        if (!os_is_resident(block + bytes / LOOKS * i - slack))
             return false;
     return true;
 }

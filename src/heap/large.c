@@ -135,6 +135,12 @@ size_t large_span_bytes(const void *p)
     return (size_t)slice_at(slice_of(p))->slices << SLICE_SHIFT;
 }
 
+/* Before a block of so many bytes is given back or resized; whether it was watched (filling.h), which short ones are not. */
+static bool forget(void *p, size_t bytes)
+{
+    return bytes >= FILLING_BYTES_MIN && filling_forget(p);
+}
+
 /* False if another thread frees it, too. */
 static bool free_once(struct slice *s)
 {
@@ -162,7 +168,7 @@ bool large_span_give(void *p)
     size_t slices = s->slices;
     if (!free_once(s))
         return false;
-    filling_forget(p);
+    forget(p, slices << SLICE_SHIFT);
     if (s->was_zero) {
         huge_policy_look(p, slices << SLICE_SHIFT, SLICE_BYTES);
         s->was_zero = false;
@@ -195,7 +201,7 @@ static void *span_block_resize(void *p, size_t size, bool squeezes)
 
 void *large_resize(void *p, size_t size, bool squeezes)
 {
-    const bool was_watched = filling_forget(p);
+    const bool was_watched = forget(p, is_span(p) ? large_span_bytes(p) : MAPPING_BYTES_MIN);
     void *resized = is_span(p) ? span_block_resize(p, size, squeezes) : mapping_resize(p, size);
     if (was_watched && resized != NULL) /* else it is about to be copied and freed */
         filling_go_on(resized, size);

@@ -22,6 +22,10 @@
 #include "heap/span.h"
 #include "os/os.h"
 
+/* The time that what is prefaulted has to last: until the manager is awake and has cleared a huge page or two.  What a
+ * slower program would take later is memory that lies idle. */
+#define PREFAULT_LEAD_NS 20000000ull
+
 struct prefault_pool_counts {
     size_t reserve_bytes; /* prefaulted and not taken */
     size_t target_bytes;

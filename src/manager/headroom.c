@@ -45,12 +45,13 @@ static void look(uint64_t now_ns)
     used_bytes = 0;
     in_use_then = heap_in_use_bytes();
     holds_until_ns = now_ns + min_size(spare_bytes(), LOOK_NS_MAX / NS_PER_TAKEN_BYTE) * NS_PER_TAKEN_BYTE;
-    /* Where no group has a limit, for as long as that is taken to stay so; else for as long as what was seen holds. */
+    const size_t kept = heap_kept_bytes(), most = (spare_bytes() + kept) / ALLOWED_PART;
     if (!maps_freely || seen_bytes == SIZE_MAX)
         ample_allow(0, 0, 0);
-    else
-        ample_allow((spare_bytes() + heap_kept_bytes()) / ALLOWED_PART, is_limited ? holds_until_ns : groups_until_ns,
-                    is_limited ? in_use_then + heap_kept_bytes() + spare_bytes() / PART : SIZE_MAX);
+    else if (!is_limited) /* for as long as that is taken to stay so */
+        ample_allow(most, groups_until_ns, SIZE_MAX);
+    else /* for as long as what was seen holds */
+        ample_allow(most, holds_until_ns, in_use_then + kept + spare_bytes() / PART);
 }
 
 static bool holds(uint64_t now_ns)

@@ -27,9 +27,6 @@
 /* Between two looks whether a processor is to spare: longer each time one was, since a look reads a file. */
 #define SPARE_LOOK_NS_MIN 1000000ull
 #define SPARE_LOOK_NS_MAX 10000000000ull
-/* The time a pool has to last: until the manager is awake and has cleared a huge page or two.  What a slower program
- * would take later is memory that lies idle. */
-#define LEAD_NS 20000000ull
 /* How long it rests after it did harm, or would have: longer each time in a row. */
 #define REST_NS_MIN 1000000ull
 #define REST_NS_MAX 64000000ull
@@ -123,7 +120,7 @@ static void measure_pace(uint64_t now_ns)
     if (past_ns < shortest_ns)
         return;
     if (measured_ns != 0)
-        prefault_pool_expect(bytes * (LEAD_NS / 1000) / (past_ns / 1000));
+        prefault_pool_expect(bytes * (PREFAULT_LEAD_NS / 1000) / (past_ns / 1000));
     measured_ns = now_ns;
     measured_bytes = taken_bytes;
 }

@@ -82,6 +82,8 @@ bool os_populate(void *address, size_t size);
 
 /* Which pages are resident, a byte each, 0 or 1; false if that is not known. */
 bool os_find_resident(void *address, size_t size, unsigned char *there);
+/* Whether the page of this address is, any address; false if that is not known. */
+bool os_is_resident(const void *address);
 
 /* Splits the huge page that holds this page, if there is one: purging a part of a whole one frees nothing. */
 void os_split_huge(void *page);

@@ -148,13 +148,24 @@ void os_touch(void *page)
     __atomic_fetch_or((char *)page, 0, __ATOMIC_RELAXED);
 }
 
+static bool ask_resident(void *address, size_t size, unsigned char *there)
+{
+    return !sys_failed(sys_call_if(need_luxury, SYS_mincore, (long)address, (long)size, (long)there, 0, 0, 0));
+}
+
 bool os_find_resident(void *address, size_t size, unsigned char *there)
 {
-    if (sys_failed(sys_call_if(need_luxury, SYS_mincore, (long)address, (long)size, (long)there, 0, 0, 0)))
+    if (!ask_resident(address, size, there))
         return false;
     for (size_t i = 0; i < size / os_page_bytes; i++)
         there[i] &= 1; /* the other bits are the kernel's to use */
     return true;
+}
+
+bool os_is_resident(const void *address)
+{
+    unsigned char there;
+    return ask_resident((void *)align_down((uintptr_t)address, os_page_bytes), os_page_bytes, &there) && (there & 1) != 0;
 }
 
 /* A process that may open the file must not cut it short, which would end everyone who has it mapped by SIGBUS, and
