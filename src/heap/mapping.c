@@ -185,6 +185,14 @@ static bool grows_full(void *p, size_t wanted)
     return true;
 }
 
+/* The system grows what is one mapping to it.  A block is several since huge pages were asked for in a part of it
+ * (filling.h): told the same for all of it, it is one again.  False if `wanted` is no growth. */
+static bool make_one(void *p, size_t wanted)
+{
+    size_t bytes = mapping_bytes(p, true);
+    return bytes != 0 && wanted > bytes && huge_policy_tells(bytes) && os_advise_small(p, bytes);
+}
+
 void *mapping_resize(void *p, size_t size)
 {
     size_t wanted = align_up(size, os_page_bytes);
@@ -193,5 +201,7 @@ void *mapping_resize(void *p, size_t size)
     void *moved = NULL;
     if (grows_full(p, wanted)) /* whole huge pages are moved whole */
         moved = resize(p, align_up(wanted, HUGE_PAGE_BYTES));
-    return moved != NULL ? moved : resize(p, wanted);
+    if (moved == NULL)
+        moved = resize(p, wanted);
+    return moved == NULL && make_one(p, wanted) ? resize(p, wanted) : moved;
 }
