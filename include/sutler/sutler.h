@@ -110,6 +110,8 @@ struct sutler_stats {
     uint64_t inline_sweeps;   /* of the sweeps, those a thread of the program made, because there was no manager, or it did
                                  not keep up, or memory was short */
     uint64_t sweep_waits;     /* times a thread of the program waited for the manager's sweep */
+    /* Of any library: */
+    size_t collapsed_bytes;   /* filled in small pages, and made huge pages afterwards, since the start */
 };
 
 /* Fills `*stats` (at most `size` bytes of it, for callers built against an older header).  Returns 0, or EINVAL. */

@@ -2,6 +2,7 @@
 #include "heap/filling.h"
 
 #include "base/bits.h"
+#include "heap/huge.h"
 #include "heap/huge_price.h"
 #include "heap/huge_policy.h"
 
@@ -138,17 +139,6 @@ static bool take_in_hand(unsigned i, uint64_t block)
     return false;
 }
 
-static bool is_full(const char *huge_page)
-{
-    unsigned char there[HUGE_PAGE_BYTES / OS_PAGE_BYTES_MIN];
-    if (!os_find_resident((void *)huge_page, HUGE_PAGE_BYTES, there))
-        return false;
-    for (size_t i = 0; i < HUGE_PAGE_BYTES / os_page_bytes; i++)
-        if (there[i] == 0)
-            return false;
-    return true;
-}
-
 static char *huge_page(const struct progress *p, size_t i)
 {
     return first_of(p->block) + i * HUGE_PAGE_BYTES;
@@ -174,7 +164,7 @@ static void look_at_beginning(struct progress *p)
     if (huge_policy_expects_full(bytes_of(p->block))) {
         p->is_filling = os_is_resident(huge_page(p, 0));
     } else {
-        p->is_filling = os_is_resident(huge_page(p, 1)) && is_full(huge_page(p, 0));
+        p->is_filling = os_is_resident(huge_page(p, 1)) && huge_is_full(huge_page(p, 0));
         p->mark = p->is_filling;
     }
 }

@@ -14,6 +14,21 @@ static struct slice *mark_of(const void *address)
     return slice_at(slice_of((void *)align_down((uintptr_t)address, HUGE_PAGE_BYTES)));
 }
 
+static unsigned flags_of(const struct slice *mark)
+{
+    return __atomic_load_n(&mark->huge, __ATOMIC_RELAXED);
+}
+
+static void set_flags(struct slice *mark, unsigned flags)
+{
+    __atomic_fetch_or(&mark->huge, (uint8_t)flags, __ATOMIC_RELAXED);
+}
+
+static void clear_flags(struct slice *mark, unsigned flags)
+{
+    __atomic_fetch_and(&mark->huge, (uint8_t)~flags, __ATOMIC_RELAXED);
+}
+
 unsigned huge_parts(void *address, size_t bytes, void *part[2])
 {
     uintptr_t start = (uintptr_t)address, end = start + bytes;
@@ -31,7 +46,7 @@ void huge_split(void *address)
 {
     os_split_huge(address);
     if (region_contains(address))
-        mark_of(address)->huge |= HUGE_SPLIT;
+        set_flags(mark_of(address), HUGE_SPLIT);
 }
 
 /* Huge pages that were asked for lie in mappings of their own, one for each run of them; a process may have 65,530
@@ -41,7 +56,7 @@ static _Atomic int runs;
 
 static bool is_asked(uintptr_t page)
 {
-    return region_contains((void *)page) && (mark_of((void *)page)->huge & HUGE_ASKED) != 0;
+    return region_contains((void *)page) && (flags_of(mark_of((void *)page)) & HUGE_ASKED) != 0;
 }
 
 static int asked_beside(uintptr_t first, uintptr_t end)
@@ -54,13 +69,14 @@ bool huge_ask(uint32_t first)
     struct slice *mark = slice_at(first);
     uintptr_t page = (uintptr_t)slice_address(first);
     ASSERT(page % HUGE_PAGE_BYTES == 0);
-    if ((mark->huge & (HUGE_SPLIT | HUGE_ASKED)) != 0)
-        return (mark->huge & HUGE_SPLIT) == 0;
+    const unsigned flags = flags_of(mark);
+    if ((flags & (HUGE_SPLIT | HUGE_ASKED)) != 0)
+        return (flags & HUGE_SPLIT) == 0;
     int more = 1 - asked_beside(page, page + HUGE_PAGE_BYTES);
     if (more > 0 && atomic_load_explicit(&runs, memory_order_relaxed) >= RUNS_MAX)
         return false;
     atomic_fetch_add_explicit(&runs, more, memory_order_relaxed);
-    mark->huge |= HUGE_ASKED;
+    set_flags(mark, HUGE_ASKED);
     os_advise_huge((void *)page, HUGE_PAGE_BYTES);
     return true;
 }
@@ -73,7 +89,7 @@ static void unask(uintptr_t first, uintptr_t end)
         return;
     atomic_fetch_add_explicit(&runs, more, memory_order_relaxed);
     for (uintptr_t at = first; at < end; at += HUGE_PAGE_BYTES)
-        mark_of((void *)at)->huge &= (uint8_t)~HUGE_ASKED;
+        clear_flags(mark_of((void *)at), HUGE_ASKED);
     os_advise_small((void *)first, end - first);
 }
 
@@ -91,7 +107,7 @@ void huge_note_whole(uintptr_t first, uintptr_t end)
 {
     for (uintptr_t at = first; at < end; at += HUGE_PAGE_BYTES)
         if (region_contains((void *)at))
-            mark_of((void *)at)->huge &= (uint8_t)~HUGE_SPLIT;
+            clear_flags(mark_of((void *)at), HUGE_SPLIT | HUGE_REFUSED | HUGE_FULL_MAX * HUGE_FULL);
     if (option_get(option_huge_pages) == huge_pages_auto)
         unask_all(first, end);
 }
@@ -124,19 +140,19 @@ static size_t purgeable_bytes_in(uint32_t slice)
 /* In the dense arena, where a huge page was asked for. */
 static bool is_in_huge(const struct slice *mark)
 {
-    bool is_asked = (mark->huge & HUGE_ASKED) != 0 || option_get(option_huge_pages) == huge_pages_on;
+    bool is_asked = (flags_of(mark) & HUGE_ASKED) != 0 || option_get(option_huge_pages) == huge_pages_on;
     return is_asked && !mark->is_large;
 }
 
 bool huge_was_split(uint32_t slice)
 {
     const struct slice *mark = mark_of(slice_address(slice));
-    return is_in_huge(mark) && (mark->huge & HUGE_SPLIT) != 0;
+    return is_in_huge(mark) && (flags_of(mark) & HUGE_SPLIT) != 0;
 }
 
 static bool is_worth_splitting(const struct slice *mark)
 {
-    if (!is_in_huge(mark) || (mark->huge & HUGE_SPLIT) != 0)
+    if (!is_in_huge(mark) || (flags_of(mark) & HUGE_SPLIT) != 0)
         return true;
     uint32_t first = slice_number(mark);
     size_t purgeable = 0;
@@ -151,4 +167,61 @@ bool huge_is_worth_splitting(uint32_t first, size_t slices)
         if (!is_worth_splitting(mark_of(slice_address(at))))
             return false;
     return true;
+}
+
+bool huge_is_full(const void *page)
+{
+    unsigned char there[HUGE_PAGE_BYTES / OS_PAGE_BYTES_MIN];
+    if (!os_find_resident((void *)page, HUGE_PAGE_BYTES, there))
+        return false;
+    for (size_t i = 0; i < HUGE_PAGE_BYTES / os_page_bytes; i++)
+        if (there[i] == 0)
+            return false;
+    return true;
+}
+
+/* ---- made of small pages ---- */
+
+bool huge_may_collapse(uint32_t first)
+{
+    const unsigned flags = flags_of(slice_at(first));
+    return (flags & HUGE_REFUSED) == 0 && (flags & (HUGE_ASKED | HUGE_SPLIT)) != HUGE_ASKED;
+}
+
+bool huge_is_in_use(uint32_t first)
+{
+    size_t unused = 0;
+    for (uint32_t at = first; at < first + HUGE_PAGE_SLICES; at++) {
+        const struct slice *head = slice_head(slice_at(at));
+        if (!region_contains(slice_address(at)) || slice_kind(head) != slice_superblock)
+            return false;
+        const struct superblock *s = (const struct superblock *)head;
+        unused += (s->blocks - s->carved + superblock_free_blocks(s)) * (size_t)s->block_bytes / max_size(1, superblock_slices(s));
+    }
+    return unused * 4 <= HUGE_PAGE_BYTES;
+}
+
+bool huge_note_look(uint32_t first, bool is_full)
+{
+    struct slice *mark = slice_at(first);
+    const unsigned flags = flags_of(mark), looks = flags / HUGE_FULL % (HUGE_FULL_MAX + 1);
+    if (!is_full)
+        clear_flags(mark, HUGE_FULL_MAX * HUGE_FULL);
+    else if (looks < HUGE_FULL_MAX)
+        __atomic_fetch_add(&mark->huge, (uint8_t)HUGE_FULL, __ATOMIC_RELAXED);
+    return is_full && looks >= ((flags & HUGE_SPLIT) != 0 ? HUGE_FULL_MAX : 1);
+}
+
+bool huge_collapse(uint32_t first)
+{
+    struct slice *mark = slice_at(first);
+    char *page = slice_address(first);
+    const unsigned flags = flags_of(mark);
+    clear_flags(mark, HUGE_SPLIT | HUGE_FULL_MAX * HUGE_FULL);
+    if (huge_ask(first) && os_collapse(page, HUGE_PAGE_BYTES))
+        return true;
+    set_flags(mark, HUGE_REFUSED | (flags & HUGE_SPLIT));
+    if ((flags & HUGE_ASKED) == 0)
+        unask_all((uintptr_t)page, (uintptr_t)page + HUGE_PAGE_BYTES);
+    return false;
 }

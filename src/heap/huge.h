@@ -6,7 +6,7 @@
  *
  * The system is not asked whether a page is huge.  In the dense arena a page counts as huge once that was asked for,
  * until it is split here.  In the arena for large blocks any page may be broken: most are not huge, and what goes is
- * large.  All in a pass, but for huge_ask.
+ * large.  All in a pass, but for huge_ask and huge_note_whole.
  */
 #ifndef SUTLER_HEAP_HUGE_H
 #define SUTLER_HEAP_HUGE_H
@@ -35,5 +35,20 @@ bool huge_ask(uint32_t first);
 
 /* These whole pages, which the caller holds, are purged: a new one may be asked for. */
 void huge_note_whole(uintptr_t first, uintptr_t end);
+
+/* True if all small pages of the huge page at this address are there; false if that is not known. */
+bool huge_is_full(const void *page);
+
+/* ---- the huge page that begins at this slice, and which nobody has to hold (collapse.h) ---- */
+
+/* True if it may be of small pages: none was asked for, or it was split, and the system has not refused. */
+bool huge_may_collapse(uint32_t first);
+/* True if superblocks hold all of it, and three quarters of that are in use. */
+bool huge_is_in_use(uint32_t first);
+/* Takes down whether all of it was there at this look.  True if it was, and before that at the last look as well; or
+ * at the last HUGE_FULL_MAX, if it was split. */
+bool huge_note_look(uint32_t first, bool is_full);
+/* Has the system make it of the small pages.  False if it refuses: it is asked again once the page was purged. */
+bool huge_collapse(uint32_t first);
 
 #endif

@@ -81,3 +81,8 @@ bool huge_price_is_fair(uint64_t now_ns)
 {
     return huge_price_is_known() && !huge_price_is_dear(now_ns);
 }
+
+bool huge_price_is_paid(void)
+{
+    return get(&mean_ns) != 0;
+}

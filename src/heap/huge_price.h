@@ -27,6 +27,8 @@ void huge_price_note_refused(uint64_t now_ns);
 bool huge_price_is_known(void);
 /* True if the last ones were dear or refused, and it is not time to try again. */
 bool huge_price_is_dear(uint64_t now_ns);
+/* True if the last one that was asked for came: the system has some. */
+bool huge_price_is_paid(void);
 /* True if a huge page should be asked for: the last ones were fair on the average, or it is time to try again. */
 bool huge_price_is_fair(uint64_t now_ns);
 

@@ -18,7 +18,7 @@
  *   content      whoever it belongs to while it is free; the same of is_aged
  *   is_large     under the span lock
  *   was_zero     the holder of the large block
- *   huge         in a pass; or whoever holds all of the huge page
+ *   huge         in a pass; or whoever holds all of the huge page: these may be two at once, so by atomic operations
  */
 #ifndef SUTLER_HEAP_SLICE_H
 #define SUTLER_HEAP_SLICE_H
@@ -67,6 +67,9 @@ enum content {
 /* In `huge` of the slice where a huge page begins. */
 #define HUGE_ASKED 1u /* one was asked for here */
 #define HUGE_SPLIT 2u /* it was split (huge.h) */
+#define HUGE_REFUSED 4u /* the system would not make it of small ones */
+#define HUGE_FULL 8u    /* times this: looks in a row that found all its small pages there, up to HUGE_FULL_MAX */
+#define HUGE_FULL_MAX 7u
 
 struct slice {
     ptrdiff_t to_head; /* slice_tail: bytes from this descriptor to its superblock's first, negative; else 0 */

@@ -14,6 +14,7 @@ static const struct job job[] = {
     {"watch", job_on_clock, 400 * MS, UINT64_MAX, watch_run},
     {"pressure", job_on_clock, 500 * MS, UINT64_MAX, pressure_run},
     {"reclaim", job_on_clock, 400 * MS, UINT64_MAX, reclaim_run},
+    {"collapse", job_on_clock, 20 * MS, UINT64_MAX, collapse_run},
     {"report", job_on_clock, 1000 * MS, UINT64_MAX, report_run},
 #ifdef SUTLER_HARDENED
     {"sweep", job_on_demand, 0, 2 * MS, sweep_run},

@@ -35,6 +35,7 @@ bool reclaim_run(uint64_t budget_ns);
 bool provision_run(uint64_t budget_ns);
 bool follow_run(uint64_t budget_ns);
 bool watch_run(uint64_t budget_ns);
+bool collapse_run(uint64_t budget_ns);
 bool unmap_run(uint64_t budget_ns);
 bool pressure_run(uint64_t budget_ns);
 bool report_run(uint64_t budget_ns);

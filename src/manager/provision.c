@@ -7,11 +7,14 @@
  * follow and watch: the same in large blocks that the program fills (heap/filling.h).  The first looks often while one is
  * being filled; the second, on the clock, whether it has to begin again.
  *
+ * collapse: makes huge pages of what the program filled in small ones (heap/collapse.h).
+ *
  * They stop where they would harm: when little memory is left to the process, because prefaulting near a limit would call
  * the system's killer; and for a while when no processor is spare, that is, when its own thread had to wait for one or
  * more tasks want to run than there are processors, and the system would move the program's threads to make room for
  * it.
  */
+#include "heap/collapse.h"
 #include "heap/demand.h"
 #include "heap/filling.h"
 #include "heap/huge_price.h"
@@ -201,4 +204,30 @@ bool watch_run(uint64_t budget_ns)
     if (seen == filling_goes_on)
         demand_raise();
     return seen != filling_none;
+}
+
+/* It has taken more since the last call than a slow program would: whoever grows does not wait for a page that is
+ * copied. */
+static bool is_growing(void)
+{
+    const size_t much_bytes = 1ul << 20;
+    static size_t had_bytes;
+    struct prefault_pool_counts counts = prefault_pool_counts();
+    size_t bytes = counts.hit_bytes + counts.miss_bytes - had_bytes;
+    had_bytes += bytes;
+    return bytes > much_bytes;
+}
+
+bool collapse_run(uint64_t budget_ns)
+{
+    (void)budget_ns;
+    uint64_t now_ns = os_now_ns();
+    if (is_growing())
+        return true;
+    if (now_ns < rest_until_ns || headroom_bytes(now_ns) <= MEMORY_HEADROOM_MIN || is_in_the_way(now_ns))
+        return false;
+    pass_begin();
+    bool more = collapse_next(now_ns);
+    pass_end();
+    return more;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "manager/snapshot.h"
 
+#include "heap/collapse.h"
 #include "heap/heap.h"
 #include "heap/large.h"
 #include "heap/prefault_pool.h"
@@ -52,6 +53,7 @@ void snapshot_take(struct sutler_stats *stats)
     stats->wasted_bytes = pool.wasted_bytes;
     stats->hit_bytes = pool.hit_bytes;
     stats->miss_bytes = pool.miss_bytes;
+    stats->collapsed_bytes = collapse_bytes();
     stats->large_blocks = large.blocks;
     stats->large_bytes = large.bytes;
     stats->live_blocks += large.blocks;

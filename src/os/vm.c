@@ -29,6 +29,9 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
 #ifndef MADV_FREE
 #define MADV_FREE 8
 #endif
@@ -101,6 +104,7 @@ ADVICE(os_purge, (void *address, size_t size), MADV_DONTNEED)
 ADVICE(os_give_up, (void *address, size_t size), MADV_FREE)
 ADVICE(os_advise_huge, (void *address, size_t size), MADV_HUGEPAGE)
 ADVICE(os_advise_small, (void *address, size_t size), MADV_NOHUGEPAGE)
+ADVICE(os_collapse, (void *address, size_t size), MADV_COLLAPSE)
 ADVICE(os_populate, (void *address, size_t size), MADV_POPULATE_WRITE)
 ADVICE(os_wipe_on_fork, (void *address, size_t size), MADV_WIPEONFORK)
 ADVICE(os_keep_from_children, (void *address, size_t size, bool keep), keep ? MADV_DONTFORK : MADV_DOFORK)
