@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "heap/clear.h"
 #include "heap/large.h"
 
 /* A mapping, for a span that grows to the size of one: from then on it grows without being copied.  NULL if this is no
@@ -129,7 +130,7 @@ EXPORT void *calloc(size_t count, size_t size)
     }
     bool zero;
     void *block = allocate_or_enomem(bytes, BLOCK_ALIGNMENT, &zero);
-    return block == NULL || zero ? block : memset(block, 0, bytes);
+    return block == NULL || zero ? block : clear_block(block, bytes);
 }
 
 /* glibc's other names (aligned.c). */

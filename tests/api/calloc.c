@@ -64,6 +64,24 @@ static void dirty_reuse(size_t size, int rounds)
     }
 }
 
+/* Large blocks of which a few pages were written to, and the last byte: what is cleared may not be what was there. */
+static void sparse_reuse(struct rng *rng, int rounds)
+{
+    static const size_t sizes[] = {700000, 1 << 20, (3 << 20) + 17, 9 << 20, 20 << 20, 70 << 20};
+    for (int i = 0; i < rounds; i++) {
+        size_t size = sizes[rng_below(rng, sizeof sizes / sizeof sizes[0])];
+        unsigned char *block = calloc(1, size);
+        CHECK(block != NULL);
+        expect_zero(block, i % 2 == 0 ? size : 4096);
+        for (uint64_t writes = rng_below(rng, 400); writes > 0; writes--)
+            block[rng_below(rng, size)] = 0xee;
+        if (rng_below(rng, 4) == 0)
+            memset(block + size / 4, 0xdd, size / 2);
+        block[size - 1] = 0xff;
+        free(block);
+    }
+}
+
 static void mixed_sizes(struct rng *rng, int operations)
 {
     enum { SLOTS = 512 };
@@ -103,5 +121,6 @@ int main(void)
         }
     }
     mixed_sizes(&rng, 20000);
+    sparse_reuse(&rng, 40);
     return 0;
 }

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/clear.h"
+
+#include <string.h>
+
+#include "base/bits.h"
+#include "heap/region.h"
+#include "os/os.h"
+
+/* Shorter ones are cleared in the time it takes to ask. */
+#define LOOK_BYTES_MIN ((size_t)1 << 20)
+/* More than one page in so many there: to give them back and have them anew would take longer. */
+#define FEW_PART 4
+
+/* To ask for all pages takes a tenth of the time to clear them, so two are asked for before.  False where it is not
+ * known. */
+static bool has_few_pages(char *piece, size_t bytes)
+{
+    unsigned char there[HUGE_PAGE_BYTES / OS_PAGE_BYTES_MIN];
+    size_t count = 0, pages = bytes / os_page_bytes;
+    if (os_is_resident(piece + bytes / 2) && os_is_resident(piece + bytes - 1))
+        return false;
+    if (!os_find_resident(piece, bytes, there))
+        return false;
+    for (size_t i = 0; i < pages; i++)
+        count += there[i];
+    return count <= pages / FEW_PART;
+}
+
+/* What is not there may have been swapped out, so all of a piece is given back. */
+static void clear_piece(char *piece, size_t bytes)
+{
+    if (!has_few_pages(piece, bytes) || !os_purge(piece, bytes))
+        memset(piece, 0, bytes);
+}
+
+void *clear_block(void *block, size_t bytes)
+{
+    if (bytes < LOOK_BYTES_MIN || (uintptr_t)block % os_page_bytes != 0)
+        return memset(block, 0, bytes);
+    char *end = (char *)block + align_up(bytes, os_page_bytes), *next;
+    for (char *at = block; at < end; at = next) {
+        next = (char *)align_down((uintptr_t)at + HUGE_PAGE_BYTES, HUGE_PAGE_BYTES);
+        next = next < end ? next : end;
+        clear_piece(at, (size_t)(next - at));
+    }
+    return block;
+}
