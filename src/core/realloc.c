@@ -130,7 +130,7 @@ EXPORT void *calloc(size_t count, size_t size)
     }
     bool zero;
     void *block = allocate_or_enomem(bytes, BLOCK_ALIGNMENT, &zero);
-    return block == NULL || zero ? block : clear_block(block, bytes);
+    return block == NULL || zero ? block : large_clear(block, bytes);
 }
 
 /* glibc's other names (aligned.c). */

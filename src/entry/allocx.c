@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "heap/clear.h"
 #include "os/line.h"
 
 #define MALLOCX_ZERO 0x40
@@ -54,7 +55,7 @@ EXPORT void *mallocx(size_t size, int flags)
     bool zero;
     void *block = allocate_or_enomem(max_size(size, 1), alignment_of(flags), &zero);
     if (block != NULL && !zero && (flags & MALLOCX_ZERO) != 0)
-        memset(block, 0, real_size(block));
+        large_clear(block, real_size(block));
     return block;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "heap/huge.h"
 #include "heap/region.h"
 #include "os/os.h"
 
@@ -30,11 +31,15 @@ static bool has_few_pages(char *piece, size_t bytes)
 /* What is not there may have been swapped out, so all of a piece is given back. */
 static void clear_piece(char *piece, size_t bytes)
 {
-    if (!has_few_pages(piece, bytes) || !os_purge(piece, bytes))
+    if (!has_few_pages(piece, bytes))
+        return (void)memset(piece, 0, bytes);
+    if (bytes == HUGE_PAGE_BYTES)
+        huge_note_whole((uintptr_t)piece, (uintptr_t)piece + bytes);
+    if (!os_purge(piece, bytes))
         memset(piece, 0, bytes);
 }
 
-void *clear_block(void *block, size_t bytes)
+void *large_clear(void *block, size_t bytes)
 {
     if (bytes < LOOK_BYTES_MIN || (uintptr_t)block % os_page_bytes != 0)
         return memset(block, 0, bytes);

@@ -14,49 +14,56 @@
  * asked. */
 #define VISITS_MAX 1024u
 #define LOOKS_MAX  32u
-/* Between two rounds: the longer, the longer none found a page that was ready. */
+/* Between two calls in a round; and between two rounds: the longer, the longer none found a page that was ready. */
+#define CALL_NS 20000000ull
 #define ROUND_NS_MIN 50000000ull
 #define ROUND_NS_MAX 1600000000ull
-/* After a page nothing is done for so many times what it took. */
+/* After a page nothing is done for so many times what it took; more, if that was long. */
 #define REST_TIMES 16u
-#define REFUSED_NS 1000000000ull
+#define LONG_NS 4000000ull
+#define REST_TIMES_LONG 256u
 
 static struct {
-    uint32_t at;       /* the next slice */
-    bool has_found;    /* one that may be ready in the next round */
+    uint32_t at;    /* the next slice */
+    bool has_found; /* one that may be ready in the next round */
     bool has_collapsed;
-    bool goes_on;      /* what the last round said */
-    uint64_t pause_ns; /* after it */
+    bool is_over;      /* the last one found none */
+    uint64_t pause_ns; /* after the last one */
     uint64_t due_ns;   /* nothing before that */
 } rounds = {.pause_ns = ROUND_NS_MIN};
 
 static _Atomic size_t collapsed_bytes;
 
-static bool end_round(uint64_t now_ns)
+static uint64_t end_round(uint64_t now_ns)
 {
+    const bool has_found = rounds.has_found;
     rounds.pause_ns = rounds.has_collapsed ? ROUND_NS_MIN : min_size(rounds.pause_ns * 2, ROUND_NS_MAX);
-    rounds.due_ns = max_size(rounds.due_ns, now_ns + rounds.pause_ns);
-    rounds.goes_on = rounds.has_found;
+    rounds.due_ns = now_ns + rounds.pause_ns;
     rounds.at = 0;
+    rounds.is_over = !has_found;
     rounds.has_found = rounds.has_collapsed = false;
-    return rounds.goes_on;
+    return has_found ? rounds.pause_ns : 0;
 }
 
-static bool is_wanted(uint64_t now_ns)
+bool collapse_is_wanted(uint64_t now_ns)
 {
-    return option_get(option_huge_pages) == huge_pages_auto && region_fits_huge_pages() &&
-           huge_price_is_paid() && huge_price_is_fair(now_ns);
+    return option_get(option_huge_pages) == huge_pages_auto && region_fits_huge_pages() && huge_price_is_paid() &&
+           huge_price_is_fair(now_ns) && os_may_collapse();
 }
 
-static void collapse(uint32_t first)
+static uint64_t collapse(uint32_t first)
 {
     uint64_t start_ns = os_now_ns();
-    bool is_huge = huge_collapse(first);
-    uint64_t end_ns = os_now_ns();
-    rounds.due_ns = end_ns + (is_huge ? REST_TIMES * (end_ns - start_ns) : REFUSED_NS);
-    rounds.has_collapsed |= is_huge;
-    if (is_huge)
+    enum huge_collapsed what = huge_collapse(first);
+    uint64_t end_ns = os_now_ns(), took_ns = end_ns - start_ns;
+    if (what == huge_has_none)
+        huge_price_note_refused(end_ns);
+    if (what == huge_is_made)
         atomic_fetch_add_explicit(&collapsed_bytes, HUGE_PAGE_BYTES, memory_order_relaxed);
+    rounds.has_collapsed |= what == huge_is_made;
+    uint64_t rest_ns = took_ns * (took_ns > LONG_NS ? REST_TIMES_LONG : REST_TIMES);
+    rounds.due_ns = end_ns + rest_ns;
+    return max_size(rest_ns, CALL_NS);
 }
 
 /* True if it has been full for long enough. */
@@ -67,12 +74,13 @@ static bool is_ready(uint32_t first)
     return huge_note_look(first, is_full);
 }
 
-bool collapse_next(uint64_t now_ns)
+uint64_t collapse_next(uint64_t now_ns)
 {
+    if (!collapse_is_wanted(now_ns))
+        return 0;
     if (now_ns < rounds.due_ns)
-        return rounds.goes_on || rounds.at != 0;
-    if (!is_wanted(now_ns))
-        return false;
+        return rounds.is_over ? 0 : rounds.due_ns - now_ns;
+    rounds.is_over = false;
     for (unsigned visits = 0, looks = 0; visits < VISITS_MAX && looks < LOOKS_MAX; visits++) {
         const uint32_t first = region_slice_from(rounds.at);
         if (first == SLICE_END)
@@ -81,12 +89,10 @@ bool collapse_next(uint64_t now_ns)
         if (!huge_may_collapse(first))
             continue;
         looks++;
-        if (is_ready(first)) {
-            collapse(first);
-            break;
-        }
+        if (is_ready(first))
+            return collapse(first);
     }
-    return true;
+    return CALL_NS;
 }
 
 size_t collapse_bytes(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/huge.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 
 #include "heap/superblock.h"
@@ -188,15 +189,25 @@ bool huge_may_collapse(uint32_t first)
     return (flags & HUGE_REFUSED) == 0 && (flags & (HUGE_ASKED | HUGE_SPLIT)) != HUGE_ASKED;
 }
 
+/* A part of a superblock's bytes that no block uses.  Where free blocks go back by the page (purge.c), they count eight
+ * times: the page would be broken for them. */
+static size_t unused_in_slice(const struct superblock *s)
+{
+    size_t blocks = s->blocks - s->carved + superblock_free_blocks(s);
+    size_t times = s->block_bytes * 2 >= os_page_bytes ? 8 : 1;
+    return times * blocks * s->block_bytes / max_size(1, superblock_slices(s));
+}
+
 bool huge_is_in_use(uint32_t first)
 {
     size_t unused = 0;
     for (uint32_t at = first; at < first + HUGE_PAGE_SLICES; at++) {
-        const struct slice *head = slice_head(slice_at(at));
-        if (!region_contains(slice_address(at)) || slice_kind(head) != slice_superblock)
+        if (!region_contains(slice_address(at)))
             return false;
-        const struct superblock *s = (const struct superblock *)head;
-        unused += (s->blocks - s->carved + superblock_free_blocks(s)) * (size_t)s->block_bytes / max_size(1, superblock_slices(s));
+        const struct slice *head = slice_head(slice_at(at));
+        if (slice_kind(head) != slice_superblock)
+            return false;
+        unused += unused_in_slice((const struct superblock *)head);
     }
     return unused * 4 <= HUGE_PAGE_BYTES;
 }
@@ -205,23 +216,34 @@ bool huge_note_look(uint32_t first, bool is_full)
 {
     struct slice *mark = slice_at(first);
     const unsigned flags = flags_of(mark), looks = flags / HUGE_FULL % (HUGE_FULL_MAX + 1);
-    if (!is_full)
+    if (!is_full && looks > 0)
         clear_flags(mark, HUGE_FULL_MAX * HUGE_FULL);
-    else if (looks < HUGE_FULL_MAX)
+    else if (is_full && looks < HUGE_FULL_MAX)
         __atomic_fetch_add(&mark->huge, (uint8_t)HUGE_FULL, __ATOMIC_RELAXED);
     return is_full && looks >= ((flags & HUGE_SPLIT) != 0 ? HUGE_FULL_MAX : 1);
 }
 
-bool huge_collapse(uint32_t first)
+/* Why it cannot be, 0 if it is.  It was not asked for, or is split no more. */
+static int make_huge(uint32_t first)
+{
+    char *page = slice_address(first);
+    if (!os_owns_pages(page, HUGE_PAGE_BYTES))
+        return EAGAIN;
+    return huge_ask(first) ? os_collapse(page, HUGE_PAGE_BYTES) : ENOMEM;
+}
+
+enum huge_collapsed huge_collapse(uint32_t first)
 {
     struct slice *mark = slice_at(first);
-    char *page = slice_address(first);
+    const uintptr_t page = (uintptr_t)slice_address(first);
     const unsigned flags = flags_of(mark);
     clear_flags(mark, HUGE_SPLIT | HUGE_FULL_MAX * HUGE_FULL);
-    if (huge_ask(first) && os_collapse(page, HUGE_PAGE_BYTES))
-        return true;
-    set_flags(mark, HUGE_REFUSED | (flags & HUGE_SPLIT));
+    const int error = make_huge(first);
+    if (error == 0)
+        return huge_is_made;
     if ((flags & HUGE_ASKED) == 0)
-        unask_all((uintptr_t)page, (uintptr_t)page + HUGE_PAGE_BYTES);
-    return false;
+        unask_all(page, page + HUGE_PAGE_BYTES);
+    const bool has_none = error == ENOMEM || error == EBUSY, is_over = error != EAGAIN || (flags & HUGE_SPLIT) != 0;
+    set_flags(mark, has_none ? flags & HUGE_SPLIT : is_over ? HUGE_REFUSED : HUGE_SPLIT);
+    return has_none ? huge_has_none : huge_cannot;
 }

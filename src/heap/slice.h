@@ -67,7 +67,7 @@ enum content {
 /* In `huge` of the slice where a huge page begins. */
 #define HUGE_ASKED 1u /* one was asked for here */
 #define HUGE_SPLIT 2u /* it was split (huge.h) */
-#define HUGE_REFUSED 4u /* the system would not make it of small ones */
+#define HUGE_REFUSED 4u /* it could not be made of small ones */
 #define HUGE_FULL 8u    /* times this: looks in a row that found all its small pages there, up to HUGE_FULL_MAX */
 #define HUGE_FULL_MAX 7u
 

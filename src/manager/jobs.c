@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 #include "manager/jobs.h"
 
+#include "base/bits.h"
+
 #define US 1000ull
 #define MS (1000 * US)
 
 static const struct job job[] = {
 #ifdef SUTLER_HARDENED
-    {"look", job_on_demand, 0, UINT64_MAX, look_help}, /* first: threads are stopped for it, and it needs no pass */
+    {"look", job_on_demand, 0, UINT64_MAX, look_help, NULL}, /* first: threads are stopped for it, and it needs no pass */
 #endif
-    {"provision", job_on_demand, 1 * MS, 20 * MS, provision_run},
-    {"follow", job_on_demand, 250 * US, 2 * MS, follow_run},
-    {"unmap", job_on_demand, 0, 2 * MS, unmap_run},
-    {"watch", job_on_clock, 400 * MS, UINT64_MAX, watch_run},
-    {"pressure", job_on_clock, 500 * MS, UINT64_MAX, pressure_run},
-    {"reclaim", job_on_clock, 400 * MS, UINT64_MAX, reclaim_run},
-    {"collapse", job_on_clock, 20 * MS, UINT64_MAX, collapse_run},
-    {"report", job_on_clock, 1000 * MS, UINT64_MAX, report_run},
+    {"provision", job_on_demand, 1 * MS, 20 * MS, provision_run, NULL},
+    {"follow", job_on_demand, 250 * US, 2 * MS, follow_run, NULL},
+    {"unmap", job_on_demand, 0, 2 * MS, unmap_run, NULL},
+    {"watch", job_on_clock, 400 * MS, UINT64_MAX, watch_run, NULL},
+    {"pressure", job_on_clock, 500 * MS, UINT64_MAX, pressure_run, NULL},
+    {"reclaim", job_on_clock, 400 * MS, UINT64_MAX, reclaim_run, NULL},
+    {"collapse", job_beside, 20 * MS, UINT64_MAX, collapse_run, collapse_wait_ns},
+    {"report", job_on_clock, 1000 * MS, UINT64_MAX, report_run, NULL},
 #ifdef SUTLER_HARDENED
-    {"sweep", job_on_demand, 0, 2 * MS, sweep_run},
-    {"audit", job_on_clock, 100 * MS, 1 * MS, audit_run},
+    {"sweep", job_on_demand, 0, 2 * MS, sweep_run, NULL},
+    {"audit", job_on_clock, 100 * MS, 1 * MS, audit_run, NULL},
 #endif
 };
 
@@ -31,7 +33,8 @@ uint64_t jobs_run(uint64_t now_ns)
     for (size_t i = 0; i < ARRAY_LEN(job); i++)
         if (due_ns[i] <= now_ns) {
             bool more = job[i].run(job[i].budget_ns);
-            due_ns[i] = more ? now_ns + job[i].period_ns : NOT_DUE;
+            uint64_t wait_ns = more && job[i].wait_ns != NULL ? job[i].wait_ns() : 0;
+            due_ns[i] = more ? now_ns + max_size(job[i].period_ns, wait_ns) : NOT_DUE;
             heap_changes |= more && job[i].trigger == job_on_clock;
         }
     /* Jobs that had found nothing are due again: while any is on the clock, slow paths do not wake the manager. */
@@ -47,6 +50,6 @@ uint64_t jobs_run(uint64_t now_ns)
 void jobs_rouse(enum job_trigger trigger, uint64_t now_ns)
 {
     for (size_t i = 0; i < ARRAY_LEN(job); i++)
-        if (job[i].trigger == trigger && due_ns[i] == NOT_DUE)
+        if ((job[i].trigger == trigger || (job[i].trigger == job_beside && trigger == job_on_clock)) && due_ns[i] == NOT_DUE)
             due_ns[i] = now_ns + (trigger == job_on_clock ? job[i].period_ns : 0);
 }

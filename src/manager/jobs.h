@@ -9,6 +9,7 @@
 
 enum job_trigger {
     job_on_clock,  /* a period after the last run, while the heap changes */
+    job_beside,    /* the same, but that it has something to do does not say that the heap changes */
     job_on_demand, /* when a slow path of the program says so */
 };
 
@@ -20,6 +21,7 @@ struct job {
     /* Holds the pass lock for at most some milliseconds at a time.  Returns true if another run a period later may find
      * something to do. */
     bool (*run)(uint64_t budget_ns);
+    uint64_t (*wait_ns)(void); /* until the next run, if that is longer than the period; NULL: it is not */
 };
 
 /* Runs what is due at `now_ns`; returns when to look again, or UINT64_MAX if nothing is left to do. */
@@ -36,6 +38,7 @@ bool provision_run(uint64_t budget_ns);
 bool follow_run(uint64_t budget_ns);
 bool watch_run(uint64_t budget_ns);
 bool collapse_run(uint64_t budget_ns);
+uint64_t collapse_wait_ns(void);
 bool unmap_run(uint64_t budget_ns);
 bool pressure_run(uint64_t budget_ns);
 bool report_run(uint64_t budget_ns);

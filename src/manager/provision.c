@@ -218,16 +218,28 @@ static bool is_growing(void)
     return bytes > much_bytes;
 }
 
+static uint64_t collapse_ns; /* until the next call */
+
+uint64_t collapse_wait_ns(void)
+{
+    return collapse_ns;
+}
+
 bool collapse_run(uint64_t budget_ns)
 {
     (void)budget_ns;
     uint64_t now_ns = os_now_ns();
-    if (is_growing())
+    collapse_ns = 0;
+    if (!collapse_is_wanted(now_ns) || headroom_bytes(now_ns) <= MEMORY_HEADROOM_MIN)
+        return false;
+    if (now_ns < rest_until_ns)
+        collapse_ns = rest_until_ns - now_ns;
+    if (now_ns < rest_until_ns || is_growing())
         return true;
-    if (now_ns < rest_until_ns || headroom_bytes(now_ns) <= MEMORY_HEADROOM_MIN || is_in_the_way(now_ns))
+    if (is_in_the_way(now_ns))
         return false;
     pass_begin();
-    bool more = collapse_next(now_ns);
+    collapse_ns = collapse_next(now_ns);
     pass_end();
-    return more;
+    return collapse_ns != 0;
 }

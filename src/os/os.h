@@ -79,9 +79,16 @@ void os_touch(void *page);
 /* The same for many, whatever access to them is allowed: false where it is forbidden, nothing is mapped, or the system
  * cannot (before Linux 5.14). */
 bool os_populate(void *address, size_t size);
-/* Makes huge pages of what lies in these, whole ones, pages that are not there included; what they hold stays.  False where
- * the system cannot (before Linux 6.1), has none, or was told small pages; and where a child of a fork shares one. */
-bool os_collapse(void *address, size_t size);
+/* Makes huge pages of what lies in these, whole ones, pages that are not there included; what they hold stays.  Who shares
+ * a page with a child of a fork has a copy then.  0; ENOMEM or EBUSY: there is no huge page; EAGAIN: not at the moment;
+ * EINVAL: these cannot be. */
+int os_collapse(void *address, size_t size);
+/* True if the system can (Linux 6.1), and leaves huge pages to who asks for them: neither everywhere nor nowhere.  Asked once;
+ * one thread. */
+bool os_may_collapse(void);
+/* True if all of these pages are there, and nobody else has them: no child of a fork, nor all who read zeros.  False where it is not
+ * known. */
+bool os_owns_pages(void *address, size_t size);
 
 /* Which pages are resident, a byte each, 0 or 1; false if that is not known. */
 bool os_find_resident(void *address, size_t size, unsigned char *there);

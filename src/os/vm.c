@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <linux/memfd.h>
 #include <linux/mman.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -104,11 +105,55 @@ ADVICE(os_purge, (void *address, size_t size), MADV_DONTNEED)
 ADVICE(os_give_up, (void *address, size_t size), MADV_FREE)
 ADVICE(os_advise_huge, (void *address, size_t size), MADV_HUGEPAGE)
 ADVICE(os_advise_small, (void *address, size_t size), MADV_NOHUGEPAGE)
-ADVICE(os_collapse, (void *address, size_t size), MADV_COLLAPSE)
 ADVICE(os_populate, (void *address, size_t size), MADV_POPULATE_WRITE)
 ADVICE(os_wipe_on_fork, (void *address, size_t size), MADV_WIPEONFORK)
 ADVICE(os_keep_from_children, (void *address, size_t size, bool keep), keep ? MADV_DONTFORK : MADV_DOFORK)
 ADVICE(os_guard, (void *address, size_t size, bool guarded), guarded ? MADV_GUARD_INSTALL : MADV_GUARD_REMOVE)
+
+int os_collapse(void *address, size_t size)
+{
+    return (int)-sys_call(SYS_madvise, (long)address, (long)size, MADV_COLLAPSE, 0, 0, 0);
+}
+
+bool os_may_collapse(void)
+{
+    static enum { not_asked, no, yes } answer;
+    char text[64];
+    if (answer == not_asked) {
+        os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text);
+        answer = strstr(text, "[madvise]") != NULL && os_collapse(NULL, 0) == 0 ? yes : no;
+    }
+    return answer == yes;
+}
+
+/* From /proc/self/pagemap, a word a page. */
+static bool are_own(const uint64_t *word, size_t count)
+{
+    const uint64_t present = 1ull << 63, exclusive = 1ull << 56;
+    for (size_t i = 0; i < count; i++)
+        if ((word[i] & present) == 0 || (word[i] & exclusive) == 0)
+            return false;
+    return true;
+}
+
+bool os_owns_pages(void *address, size_t size)
+{
+    uint64_t word[64];
+    size_t page = (uintptr_t)address / os_page_bytes, end = page + size / os_page_bytes;
+    if (!need_begins(need_luxury))
+        return false;
+    long fd = os_open("/proc/self/pagemap"), n = 1;
+    for (; !sys_failed(fd) && n > 0 && page < end; page += (size_t)n) {
+        size_t wanted = min_size(ARRAY_LEN(word), end - page) * sizeof word[0];
+        n = sys_call(SYS_pread64, fd, (long)word, (long)wanted, (long)(page * sizeof word[0]), 0, 0) / (long)sizeof word[0];
+        if (n <= 0 || !are_own(word, (size_t)n))
+            break;
+    }
+    if (!sys_failed(fd))
+        sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    need_ends();
+    return page == end;
+}
 
 void os_split_huge(void *page)
 {

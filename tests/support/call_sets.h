@@ -39,6 +39,6 @@
     CALL(newfstatat) CALL(memfd_create) CALL(ftruncate) CALL(sched_getaffinity) CALL(sched_setaffinity)                \
     CALL(get_mempolicy) CALL(set_mempolicy) CALL(clock_gettime) CALL(futex_waitv) CALL(geteuid) CALL(gettid)           \
     CALL(getpid) CALL(tgkill) CALL(rt_sigprocmask) CALL(capset) CALL(getpriority) CALL(setpriority)                    \
-    CALL(sched_getscheduler) CALL(sched_setscheduler) CALL(fcntl)
+    CALL(sched_getscheduler) CALL(sched_setscheduler) CALL(fcntl) CALL(pread64)
 
 #endif
