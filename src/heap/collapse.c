@@ -30,7 +30,8 @@ static struct {
     bool is_over;      /* the last one found none */
     uint64_t pause_ns; /* after the last one */
     uint64_t due_ns;   /* nothing before that */
-} rounds = {.pause_ns = ROUND_NS_MIN};
+    long pagemap;      /* open while a round needs it; else negative */
+} rounds = {.pause_ns = ROUND_NS_MIN, .pagemap = -1};
 
 static _Atomic size_t collapsed_bytes;
 
@@ -40,6 +41,9 @@ static uint64_t end_round(uint64_t now_ns)
     rounds.pause_ns = rounds.has_collapsed ? ROUND_NS_MIN : min_size(rounds.pause_ns * 2, ROUND_NS_MAX);
     rounds.due_ns = now_ns + rounds.pause_ns;
     rounds.at = 0;
+    if (rounds.pagemap >= 0)
+        os_close(rounds.pagemap);
+    rounds.pagemap = -1;
     rounds.is_over = !has_found;
     rounds.has_found = rounds.has_collapsed = false;
     return has_found ? rounds.pause_ns : 0;
@@ -54,7 +58,9 @@ bool collapse_is_wanted(uint64_t now_ns)
 static uint64_t collapse(uint32_t first)
 {
     uint64_t start_ns = os_now_ns();
-    enum huge_collapsed what = huge_collapse(first);
+    if (rounds.pagemap < 0)
+        rounds.pagemap = os_pagemap_open();
+    enum huge_collapsed what = huge_collapse(first, rounds.pagemap);
     uint64_t end_ns = os_now_ns(), took_ns = end_ns - start_ns;
     if (what == huge_has_none)
         huge_price_note_refused(end_ns);
@@ -93,6 +99,11 @@ uint64_t collapse_next(uint64_t now_ns)
             return collapse(first);
     }
     return CALL_NS;
+}
+
+void collapse_start(void)
+{
+    rounds.pagemap = -1;
 }
 
 size_t collapse_bytes(void)

@@ -20,6 +20,9 @@ uint64_t collapse_next(uint64_t now_ns);
 /* True if huge pages are to be made of small ones at all, as the options, the system and their price are. */
 bool collapse_is_wanted(uint64_t now_ns);
 
+/* Before the first call of a new manager thread, which has descriptors of its own. */
+void collapse_start(void);
+
 /* Made huge since the start. */
 size_t collapse_bytes(void);
 

@@ -224,21 +224,21 @@ bool huge_note_look(uint32_t first, bool is_full)
 }
 
 /* Why it cannot be, 0 if it is.  It was not asked for, or is split no more. */
-static int make_huge(uint32_t first)
+static int make_huge(uint32_t first, long pagemap)
 {
     char *page = slice_address(first);
-    if (!os_owns_pages(page, HUGE_PAGE_BYTES))
+    if (!os_owns_pages(pagemap, page, HUGE_PAGE_BYTES))
         return EAGAIN;
     return huge_ask(first) ? os_collapse(page, HUGE_PAGE_BYTES) : ENOMEM;
 }
 
-enum huge_collapsed huge_collapse(uint32_t first)
+enum huge_collapsed huge_collapse(uint32_t first, long pagemap)
 {
     struct slice *mark = slice_at(first);
     const uintptr_t page = (uintptr_t)slice_address(first);
     const unsigned flags = flags_of(mark);
     clear_flags(mark, HUGE_SPLIT | HUGE_FULL_MAX * HUGE_FULL);
-    const int error = make_huge(first);
+    const int error = make_huge(first, pagemap);
     if (error == 0)
         return huge_is_made;
     if ((flags & HUGE_ASKED) == 0)

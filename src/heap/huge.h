@@ -53,7 +53,7 @@ enum huge_collapsed {
     huge_has_none, /* there is no huge page to be had; nothing has changed */
     huge_cannot,   /* for the first time: after many more looks it may be tried again; else when all of it was purged */
 };
-/* Has the system make it of the small pages, all of which have to be the process's own. */
-enum huge_collapsed huge_collapse(uint32_t first);
+/* Has the system make it of the small pages, all of which have to be the process's own, as `pagemap` (os_pagemap_open) says. */
+enum huge_collapsed huge_collapse(uint32_t first, long pagemap);
 
 #endif

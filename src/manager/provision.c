@@ -57,6 +57,7 @@ static bool has_room(uint64_t now_ns)
 void provision_start(void)
 {
     headroom_bytes(os_now_ns());
+    collapse_start();
     preferred_node = NODE_NONE;
     spare_wait_ns = 0;
     follows = os_has_default_memory_policy();
@@ -218,6 +219,19 @@ static bool is_growing(void)
     return bytes > much_bytes;
 }
 
+/* Where no processor is to spare it looks again a second later: this is not in a hurry. */
+static bool has_spare(uint64_t now_ns)
+{
+    const uint64_t second_ns = 1000000000;
+    static uint64_t look_ns;
+    if (now_ns < look_ns)
+        return false;
+    if (!is_in_the_way(now_ns))
+        return true;
+    look_ns = now_ns + second_ns;
+    return false;
+}
+
 static uint64_t collapse_ns; /* until the next call */
 
 uint64_t collapse_wait_ns(void)
@@ -236,7 +250,7 @@ bool collapse_run(uint64_t budget_ns)
         collapse_ns = rest_until_ns - now_ns;
     if (now_ns < rest_until_ns || is_growing())
         return true;
-    if (is_in_the_way(now_ns))
+    if (!has_spare(now_ns))
         return false;
     pass_begin();
     collapse_ns = collapse_next(now_ns);

@@ -86,9 +86,12 @@ int os_collapse(void *address, size_t size);
 /* True if the system can (Linux 6.1), and leaves huge pages to who asks for them: neither everywhere nor nowhere.  Asked once;
  * one thread. */
 bool os_may_collapse(void);
+/* A descriptor for os_owns_pages, negative if it cannot be had.  os_close closes any. */
+long os_pagemap_open(void);
+void os_close(long fd);
 /* True if all of these pages are there, and nobody else has them: no child of a fork, nor all who read zeros.  False where it is not
  * known. */
-bool os_owns_pages(void *address, size_t size);
+bool os_owns_pages(long pagemap, void *address, size_t size);
 
 /* Which pages are resident, a byte each, 0 or 1; false if that is not known. */
 bool os_find_resident(void *address, size_t size, unsigned char *there);

@@ -136,23 +136,34 @@ static bool are_own(const uint64_t *word, size_t count)
     return true;
 }
 
-bool os_owns_pages(void *address, size_t size)
+long os_pagemap_open(void)
+{
+    if (!need_begins(need_luxury))
+        return -EPERM;
+    long fd = os_open("/proc/self/pagemap");
+    need_ends();
+    return fd;
+}
+
+void os_close(long fd)
+{
+    sys_call_if(need_luxury, SYS_close, fd, 0, 0, 0, 0, 0);
+}
+
+bool os_owns_pages(long pagemap, void *address, size_t size)
 {
     uint64_t word[64];
     size_t page = (uintptr_t)address / os_page_bytes, end = page + size / os_page_bytes;
-    if (!need_begins(need_luxury))
-        return false;
-    long fd = os_open("/proc/self/pagemap"), n = 1;
-    for (; !sys_failed(fd) && n > 0 && page < end; page += (size_t)n) {
+    while (page < end) {
         size_t wanted = min_size(ARRAY_LEN(word), end - page) * sizeof word[0];
-        n = sys_call(SYS_pread64, fd, (long)word, (long)wanted, (long)(page * sizeof word[0]), 0, 0) / (long)sizeof word[0];
-        if (n <= 0 || !are_own(word, (size_t)n))
-            break;
+        long length = sys_call_if(need_luxury, SYS_pread64, pagemap, (long)word, (long)wanted,
+                                  (long)(page * sizeof word[0]), 0, 0);
+        size_t count = length > 0 ? (size_t)length / sizeof word[0] : 0;
+        if (count == 0 || !are_own(word, count))
+            return false;
+        page += count;
     }
-    if (!sys_failed(fd))
-        sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-    need_ends();
-    return page == end;
+    return true;
 }
 
 void os_split_huge(void *page)
