@@ -2,6 +2,7 @@
 #include "manager/jobs.h"
 
 #include "base/bits.h"
+#include "manager/wake.h"
 
 #define US 1000ull
 #define MS (1000 * US)
@@ -41,8 +42,9 @@ uint64_t jobs_run(uint64_t now_ns)
     if (heap_changes)
         jobs_rouse(job_on_clock, now_ns);
     uint64_t next = NOT_DUE;
+    const bool ends = wake_leader_has_ended(); /* whoever waits now may be what keeps the process */
     for (size_t i = 0; i < ARRAY_LEN(job); i++)
-        if (due_ns[i] < next)
+        if (due_ns[i] < next && !(ends && job[i].trigger == job_beside))
             next = due_ns[i];
     return next;
 }

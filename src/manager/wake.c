@@ -32,26 +32,32 @@ uint32_t wake_count(void)
     return atomic_load(&count);
 }
 
-void wake_wait_until(uint32_t heard, uint64_t when_ns)
+bool wake_leader_has_ended(void)
 {
-    uint64_t now = os_now_ns();
-    if (when_ns > now)
-        os_futex_wait_for(&count, heard, when_ns - now);
+    const _Atomic uint32_t *word = atomic_load(&leader);
+    return word != NULL && atomic_load(word) == 0;
 }
 
 /* Sleeps on the count and on the leader's life; false if that cannot be done. */
-static bool sleep_on_both(uint32_t heard)
+static bool sleep_on_both(uint32_t heard, uint64_t end_ns)
 {
     _Atomic uint32_t *word = atomic_load(&leader);
     uint32_t alive = word == NULL ? 0 : atomic_load(word);
     if (alive == 0 || os_is_filtered())
         return false;
-    bool slept = os_futex_wait_either(&count, heard, word, alive, os_now_ns() + LOOK_NS);
+    bool slept = os_futex_wait_either(&count, heard, word, alive, end_ns);
     /* The kernel wakes one sleeper when it clears the word.  If that was this thread, another one may sleep on: the
      * program's, in pthread_join. */
     if (atomic_load(word) == 0)
         os_futex_wake_all_shared(word);
     return slept;
+}
+
+void wake_wait_until(uint32_t heard, uint64_t when_ns)
+{
+    uint64_t now = os_now_ns();
+    if (when_ns > now && !sleep_on_both(heard, when_ns))
+        os_futex_wait_for(&count, heard, when_ns - now);
 }
 
 void wake_wait(uint32_t heard)
@@ -62,7 +68,7 @@ void wake_wait(uint32_t heard)
         int status;
         if (os_is_alone(&status))
             os_thread_exit(status);
-        if (sleep_on_both(heard))
+        if (sleep_on_both(heard, os_now_ns() + LOOK_NS))
             continue;
         os_futex_wait_for(&count, heard, look_ns);
         look_ns = min_size(look_ns * 2, LOOK_NS);

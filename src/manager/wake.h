@@ -12,8 +12,10 @@ void wake_manager(void);
 
 /* By the manager: the count; look at what there is to do after reading it and before sleeping on it. */
 uint32_t wake_count(void);
-/* Returns when it was woken since `heard`, or at `when_ns`. */
+/* Returns when it was woken since `heard`, at `when_ns`, or when the process's first thread ends. */
 void wake_wait_until(uint32_t heard, uint64_t when_ns);
+/* True if that thread has ended, and this is known. */
+bool wake_leader_has_ended(void);
 /* Returns when it was woken since `heard`.  If it is the last thread of the process it ends instead, and the process
  * with it. */
 void wake_wait(uint32_t heard);

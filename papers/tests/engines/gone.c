@@ -36,7 +36,11 @@ int main(void)
     pthread_t threads[THREADS];
     engine_begin(120);
     loop((void *)100);
-    uint64_t before = trips();
+    uint64_t before = trips(); /* the most of some: it depends on how much the server serves at a time */
+    for (int i = 0; i < 9; i++) {
+        uint64_t again = trips();
+        before = again > before ? again : before;
+    }
     for (size_t i = 0; i < THREADS; i++)
         CHECK(pthread_create(&threads[i], NULL, loop, (void *)10) == 0);
     for (size_t i = 0; i < THREADS; i++)
