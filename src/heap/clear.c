@@ -17,15 +17,9 @@
  * known. */
 static bool has_few_pages(char *piece, size_t bytes)
 {
-    unsigned char there[HUGE_PAGE_BYTES / OS_PAGE_BYTES_MIN];
-    size_t count = 0, pages = bytes / os_page_bytes;
     if (os_is_resident(piece + bytes / 2) && os_is_resident(piece + bytes - 1))
         return false;
-    if (!os_find_resident(piece, bytes, there))
-        return false;
-    for (size_t i = 0; i < pages; i++)
-        count += there[i];
-    return count <= pages / FEW_PART;
+    return huge_count_there(piece, bytes) <= bytes / os_page_bytes / FEW_PART;
 }
 
 /* What is not there may have been swapped out, so all of a piece is given back. */
@@ -33,8 +27,7 @@ static void clear_piece(char *piece, size_t bytes)
 {
     if (!has_few_pages(piece, bytes))
         return (void)memset(piece, 0, bytes);
-    if (bytes == HUGE_PAGE_BYTES)
-        huge_note_whole((uintptr_t)piece, (uintptr_t)piece + bytes);
+    huge_note_purged(piece, bytes);
     if (!os_purge(piece, bytes))
         memset(piece, 0, bytes);
 }

@@ -42,7 +42,7 @@ static uint64_t end_round(uint64_t now_ns)
     rounds.due_ns = now_ns + rounds.pause_ns;
     rounds.at = 0;
     if (rounds.pagemap >= 0)
-        os_close(rounds.pagemap);
+        os_pagemap_close(rounds.pagemap);
     rounds.pagemap = -1;
     rounds.is_over = !has_found;
     rounds.has_found = rounds.has_collapsed = false;

@@ -104,8 +104,10 @@ static void unask_all(uintptr_t first, uintptr_t end)
     }
 }
 
-void huge_note_whole(uintptr_t first, uintptr_t end)
+void huge_note_purged(const void *address, size_t bytes)
 {
+    const uintptr_t first = align_up((uintptr_t)address, HUGE_PAGE_BYTES),
+                    end = align_down((uintptr_t)address + bytes, HUGE_PAGE_BYTES);
     for (uintptr_t at = first; at < end; at += HUGE_PAGE_BYTES)
         if (region_contains((void *)at))
             clear_flags(mark_of((void *)at), HUGE_SPLIT | HUGE_REFUSED | HUGE_FULL_MAX * HUGE_FULL);
@@ -170,15 +172,21 @@ bool huge_is_worth_splitting(uint32_t first, size_t slices)
     return true;
 }
 
-bool huge_is_full(const void *page)
+size_t huge_count_there(const void *address, size_t bytes)
 {
     unsigned char there[HUGE_PAGE_BYTES / OS_PAGE_BYTES_MIN];
-    if (!os_find_resident((void *)page, HUGE_PAGE_BYTES, there))
-        return false;
-    for (size_t i = 0; i < HUGE_PAGE_BYTES / os_page_bytes; i++)
-        if (there[i] == 0)
-            return false;
-    return true;
+    size_t count = 0;
+    ASSERT(bytes <= HUGE_PAGE_BYTES);
+    if (!os_find_resident((void *)address, bytes, there))
+        return SIZE_MAX;
+    for (size_t i = 0; i < bytes / os_page_bytes; i++)
+        count += there[i];
+    return count;
+}
+
+bool huge_is_full(const void *page)
+{
+    return huge_count_there(page, HUGE_PAGE_BYTES) == HUGE_PAGE_BYTES / os_page_bytes;
 }
 
 /* ---- made of small pages ---- */

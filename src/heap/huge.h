@@ -6,7 +6,7 @@
  *
  * The system is not asked whether a page is huge.  In the dense arena a page counts as huge once that was asked for,
  * until it is split here.  In the arena for large blocks any page may be broken: most are not huge, and what goes is
- * large.  All in a pass, but for huge_ask and huge_note_whole.
+ * large.  All in a pass, but for huge_ask and huge_note_purged.
  */
 #ifndef SUTLER_HEAP_HUGE_H
 #define SUTLER_HEAP_HUGE_H
@@ -33,10 +33,12 @@ void huge_split(void *address);
  * purged whole since (the system keeps its table of small pages), or if the process would have too many mappings. */
 bool huge_ask(uint32_t first);
 
-/* These whole pages, which the caller holds, are purged: a new one may be asked for. */
-void huge_note_whole(uintptr_t first, uintptr_t end);
+/* This range, which the caller holds, is purged: where it covers a whole huge page, a new one may be asked for. */
+void huge_note_purged(const void *address, size_t bytes);
 
-/* True if all small pages of the huge page at this address are there; false if that is not known. */
+/* How many small pages are there of a range of at most a huge page; SIZE_MAX if that is not known. */
+size_t huge_count_there(const void *address, size_t bytes);
+/* True if all of the huge page at this address are; false if that is not known. */
 bool huge_is_full(const void *page);
 
 /* ---- the huge page that begins at this slice, and which nobody has to hold (collapse.h) ---- */

@@ -18,7 +18,6 @@ void purge_batch_flush(struct purge_batch *batch)
 
 void purge_batch_add(struct purge_batch *batch, void *address, size_t bytes)
 {
-    uintptr_t start = (uintptr_t)address, end = start + bytes;
     void *part[2];
     for (unsigned count = huge_parts(address, bytes, part), i = 0; i < count; i++) {
         uintptr_t page = align_down((uintptr_t)part[i], HUGE_PAGE_BYTES);
@@ -26,7 +25,7 @@ void purge_batch_add(struct purge_batch *batch, void *address, size_t bytes)
             huge_split(part[i]);
         batch->split = page;
     }
-    huge_note_whole(align_up(start, HUGE_PAGE_BYTES), align_down(end, HUGE_PAGE_BYTES));
+    huge_note_purged(address, bytes);
     if (batch->count == OS_RANGES_MAX)
         purge_batch_flush(batch);
     batch->range[batch->count++] = (struct os_range){address, bytes};

@@ -135,8 +135,7 @@ static bool purge_now(uint32_t first, size_t slices)
     void *start = slice_address(first), *part[2];
     for (unsigned count = huge_parts(start, slices << SLICE_SHIFT, part), i = 0; i < count; i++)
         os_split_huge(part[i]);
-    uintptr_t end = (uintptr_t)start + (slices << SLICE_SHIFT);
-    huge_note_whole(align_up((uintptr_t)start, HUGE_PAGE_BYTES), align_down(end, HUGE_PAGE_BYTES));
+    huge_note_purged(start, slices << SLICE_SHIFT);
     return os_purge(start, slices << SLICE_SHIFT);
 }
 

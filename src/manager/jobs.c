@@ -49,9 +49,14 @@ uint64_t jobs_run(uint64_t now_ns)
     return next;
 }
 
+static bool is_roused_by(const struct job *j, enum job_trigger trigger)
+{
+    return j->trigger == trigger || (j->trigger == job_beside && trigger == job_on_clock);
+}
+
 void jobs_rouse(enum job_trigger trigger, uint64_t now_ns)
 {
     for (size_t i = 0; i < ARRAY_LEN(job); i++)
-        if ((job[i].trigger == trigger || (job[i].trigger == job_beside && trigger == job_on_clock)) && due_ns[i] == NOT_DUE)
+        if (is_roused_by(&job[i], trigger) && due_ns[i] == NOT_DUE)
             due_ns[i] = now_ns + (trigger == job_on_clock ? job[i].period_ns : 0);
 }

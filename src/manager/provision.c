@@ -115,18 +115,24 @@ static bool rest(uint64_t now_ns)
     return false;
 }
 
+/* By superblocks since the start, of memory that was never used. */
+static size_t taken_bytes(void)
+{
+    struct prefault_pool_counts counts = prefault_pool_counts();
+    return counts.hit_bytes + counts.miss_bytes;
+}
+
 static void measure_pace(uint64_t now_ns)
 {
     const uint64_t shortest_ns = 1000000;
-    struct prefault_pool_counts counts = prefault_pool_counts();
-    size_t taken_bytes = counts.hit_bytes + counts.miss_bytes, bytes = taken_bytes - measured_bytes;
+    const size_t taken = taken_bytes(), bytes = taken - measured_bytes;
     uint64_t past_ns = now_ns - measured_ns;
     if (past_ns < shortest_ns)
         return;
     if (measured_ns != 0)
         prefault_pool_expect(bytes * (PREFAULT_LEAD_NS / 1000) / (past_ns / 1000));
     measured_ns = now_ns;
-    measured_bytes = taken_bytes;
+    measured_bytes = taken;
 }
 
 /* True if no processor is to spare, and none was at the last look: some other task may always want one for a moment. */
@@ -213,8 +219,7 @@ static bool is_growing(void)
 {
     const size_t much_bytes = 1ul << 20;
     static size_t had_bytes;
-    struct prefault_pool_counts counts = prefault_pool_counts();
-    size_t bytes = counts.hit_bytes + counts.miss_bytes - had_bytes;
+    const size_t bytes = taken_bytes() - had_bytes;
     had_bytes += bytes;
     return bytes > much_bytes;
 }

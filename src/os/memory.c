@@ -99,11 +99,6 @@ struct scanned {
 #define CATEGORY_GUARD    (1u << 8) /* Linux 6.16 */
 _Static_assert(sizeof(struct scan) == 0x60, "part of the number of the call");
 
-long os_pages_open(void)
-{
-    return os_open("/proc/thread-self/pagemap");
-}
-
 void os_pages_close(long pages)
 {
     sys_call(SYS_close, pages, 0, 0, 0, 0, 0);

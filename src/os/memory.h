@@ -43,8 +43,7 @@ void os_track_end(void);
 
 /* ---- pages ---- */
 
-/* A descriptor for os_pages_find, to be closed by os_pages_close; negative: it cannot be had. */
-long os_pages_open(void);
+/* Closes what os_pages_open (os.h) opened for os_pages_find. */
 void os_pages_close(long pages);
 
 enum os_pages {

@@ -86,9 +86,11 @@ int os_collapse(void *address, size_t size);
 /* True if the system can (Linux 6.1), and leaves huge pages to who asks for them: neither everywhere nor nowhere.  Asked once;
  * one thread. */
 bool os_may_collapse(void);
-/* A descriptor for os_owns_pages, negative if it cannot be had.  os_close closes any. */
+/* A descriptor that tells about the process's pages; negative if it cannot be had.  Within need_begins (filter.h). */
+long os_pages_open(void);
+/* The same for os_owns_pages, where no filter may forbid it; and closes it. */
 long os_pagemap_open(void);
-void os_close(long fd);
+void os_pagemap_close(long pagemap);
 /* True if all of these pages are there, and nobody else has them: no child of a fork, nor all who read zeros.  False where it is not
  * known. */
 bool os_owns_pages(long pagemap, void *address, size_t size);

@@ -126,7 +126,7 @@ bool os_may_collapse(void)
     return answer == yes;
 }
 
-/* From /proc/self/pagemap, a word a page. */
+/* From the pagemap, a word a page. */
 static bool are_own(const uint64_t *word, size_t count)
 {
     const uint64_t present = 1ull << 63, exclusive = 1ull << 56;
@@ -136,18 +136,24 @@ static bool are_own(const uint64_t *word, size_t count)
     return true;
 }
 
+/* That of the process would be empty once its first thread has ended. */
+long os_pages_open(void)
+{
+    return os_open("/proc/thread-self/pagemap");
+}
+
 long os_pagemap_open(void)
 {
     if (!need_begins(need_luxury))
         return -EPERM;
-    long fd = os_open("/proc/self/pagemap");
+    long fd = os_pages_open();
     need_ends();
     return fd;
 }
 
-void os_close(long fd)
+void os_pagemap_close(long pagemap)
 {
-    sys_call_if(need_luxury, SYS_close, fd, 0, 0, 0, 0, 0);
+    sys_call_if(need_luxury, SYS_close, pagemap, 0, 0, 0, 0, 0);
 }
 
 bool os_owns_pages(long pagemap, void *address, size_t size)

@@ -226,6 +226,9 @@ static void nothing_while_it_is_dear(void)
     const uint64_t before_ns = os_now_ns();
     EXPECT(filling_bring(&piece));
     EXPECT(huge_price_is_dear(before_ns)); /* and for some moments, which a busy machine may have let pass */
+    huge_price_note_huge(10 * 1000 * 1000, os_now_ns());
+    EXPECT(huge_price_is_dear(os_now_ns()));
+    EXPECT(!huge_policy_asks(BYTES));
     unsigned char there[HUGE_PAGE_BYTES / OS_PAGE_BYTES_MIN];
     touch(block, 5);
     EXPECT(os_find_resident(block + 5 * HUGE_PAGE_BYTES, HUGE_PAGE_BYTES, there));

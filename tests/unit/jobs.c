@@ -84,7 +84,9 @@ static void the_clock_runs_while_there_is_something_to_do(uint64_t now)
         span_give(taken[--taken_count], 1);
     size_t purged = span_counts().purged_bytes;
     jobs_rouse(job_on_clock, now);
-    EXPECT_EQ(run_until(jobs_run(now), now + PERIOD), now + PERIOD); /* collapse, once, found nothing */
+    EXPECT_EQ(jobs_run(now), now + 20 * MS); /* collapse looks, and finds nothing */
+    EXPECT_EQ(run_until(now + 20 * MS, now + PERIOD), now + PERIOD);
+    EXPECT_EQ(jobs_run(now + PERIOD - 1), now + PERIOD);
     uint64_t next = run_until(now + PERIOD, now + 2 * PERIOD); /* looks */
     EXPECT_EQ(next, now + 2 * PERIOD);
     EXPECT_EQ(span_counts().purged_bytes, purged);
