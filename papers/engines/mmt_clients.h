@@ -63,6 +63,8 @@ struct client {
     uint64_t fill_bits[MMT_SMALL / 64 + 1];
     uint32_t given[MMT_SMALL + 1];            /* buckets of this size filled so far: `taken` of them are the client's */
     uint16_t target[MMT_SMALL + 1];           /* blocks of the next bucket; 0: none was asked for yet */
+    uint32_t planned;                         /* buckets, of all sizes */
+    uint32_t planned_at[MMT_SMALL + 1];       /* what `planned` was at this size's last bucket */
     struct bucket *buckets[MMT_SMALL + 1][2]; /* number n is buckets[size][n % 2] */
     uint64_t reserved_bytes;                  /* of two buckets of each size */
     uint32_t oldest;                          /* where the search for a bucket to make smaller goes on */

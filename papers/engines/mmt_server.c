@@ -10,10 +10,10 @@
  * A full bucket is given without being asked for (mmt.c); a request that comes while one is being filled gets what is there.
  *
  * How many blocks: the paper has 400 + 4 x size of every size (III-D2) and calls the memory negligible (V-F).  It is not
- * where a program uses many sizes, a few blocks each: two buckets of every size are half a gigabyte.  So a size's first bucket has one
- * block, and each further one is twice as large, up to the paper's size, as long as all of a client's buckets stay within
- * its share: a constant and a part of what the program holds.  Beyond that another size's next bucket is halved for it, so
- * the sizes in use take from those that were.
+ * where a program uses many sizes, a few blocks each: two buckets of every size are half a gigabyte.  So a size's first
+ * bucket has one block, and each further one is twice as large, up to the paper's size, as long as all of a client's
+ * buckets stay within its share: a constant and a part of what the program holds.  Beyond that a size takes from those that
+ * want buckets half as often.
  *
  * Each of several servers looks at its own clients only.  What is reckoned for a share is summed over all, because a thread
  * may free what another server's client allocated.
@@ -33,6 +33,7 @@
 #define OWN_BYTES    ((uint64_t)64 << 10)  /* a client's share: this, */
 #define COMMON_BYTES ((uint64_t)128 << 10) /* and, divided among all, this */
 #define HELD_PART    5u                    /* and a fifth of what the program (and its buckets) hold */
+#define EXCESS_PART  4u                    /* a fourth: how far beyond a share that became less the buckets may stay */
 #define KEPT_WARM    2u                    /* of each server: clients of ended threads that keep their buckets */
 
 /* Written by its own thread; the others read the counts. */
@@ -108,15 +109,18 @@ static void set_target(struct client *client, size_t size, uint32_t target)
     client->target[size] = (uint16_t)target;
 }
 
-/* Halves the next size's buckets, in turn. */
-static void make_one_smaller(struct client *client)
+/* Looks at the next size, in turn, for one that wanted its last bucket `interval` buckets ago: halves its buckets if it has
+ * wanted none for twice as long, or if all are to have less.  Sizes then settle where they want buckets about equally often;
+ * halved at every look, they never do. */
+static void make_one_smaller(struct client *client, uint32_t interval, bool less_of_all)
 {
     for (uint32_t i = 0; i <= MMT_SMALL; i++) {
-        client->oldest = client->oldest < MMT_SMALL ? client->oldest + 1 : 0;
-        if (client->target[client->oldest] > 1) {
-            set_target(client, client->oldest, client->target[client->oldest] / 2);
-            return;
-        }
+        uint32_t size = client->oldest = client->oldest < MMT_SMALL ? client->oldest + 1 : 0;
+        if (client->target[size] <= 1)
+            continue;
+        if (less_of_all || (client->planned - client->planned_at[size]) / 2 > interval)
+            set_target(client, size, client->target[size] / 2);
+        return;
     }
 }
 
@@ -129,8 +133,11 @@ static uint32_t plan(struct client *client, size_t size)
     if (mmt_options.bucket > MMT_BUCKET_PAPER)
         return mmt_options.bucket;
     uint32_t more = target == 0 ? 1 : 2 * target < most ? 2 * target : most;
-    if (target > 0 && client->reserved_bytes + 2 * size * (uint64_t)(more - target) > share_bytes())
-        make_one_smaller(client);
+    uint32_t interval = ++client->planned - client->planned_at[size];
+    uint64_t share = share_bytes();
+    client->planned_at[size] = client->planned;
+    if (target > 0 && client->reserved_bytes + 2 * size * (uint64_t)(more - target) > share)
+        make_one_smaller(client, interval, client->reserved_bytes > share + share / EXCESS_PART);
     else
         set_target(client, size, more);
     return client->target[size];
