@@ -106,12 +106,16 @@ static enum span_use use_for(const struct heap *h, unsigned c)
     return is_dense ? span_dense : span_large;
 }
 
-/* Slices of a fresh superblock: a heap's first has a sixteenth of the class's length and its second a quarter.  So
- * heaps of few blocks take little address space, and large heaps few superblocks. */
+/* Slices of a fresh superblock: a heap's first has a sixteenth of the class's length, and its next ones so much that it has
+ * twice as much as before.  So heaps of few blocks take little address space, large heaps have few superblocks, and what is
+ * prefaulted is half used at least.  Larger blocks, of which a sixteenth holds two, lie where nothing is prefaulted until
+ * there are several: there the second has a quarter, and the others all of it. */
 static unsigned length_for(const struct heap *h, unsigned c)
 {
+    static const uint8_t part[2][5] = {{16, 16, 8, 4, 2}, {16, 4, 1, 1, 1}};
     const unsigned full = size_class[c].slices, had = superblocks_of(h, c);
-    return had == 0 ? (full + 15) / 16 : had == 1 ? (full + 3) / 4 : full;
+    const unsigned divisor = had < ARRAY_LEN(part[0]) ? part[size_class[c].bytes > DENSE_BYTES_MAX][had] : 1;
+    return (full + divisor - 1) / divisor;
 }
 
 /* `slices`, without those that no block would use. */
