@@ -83,6 +83,8 @@ static bool read_mapping(void *context, struct os_mapping mapping)
     struct os_pages_range found[FOUND_MAX];
     if (r->which == os_pages_tracked && (!mapping.is_writable || !os_track_mapping(mapping.span)))
         return true;
+    if (!mapping.is_writable && !mapping.is_anonymous)
+        return true; /* code, constants, and what the loader protects: much, and no place of the program's */
     r->may_look = r->which != os_pages_tracked && mapping.is_anonymous;
     for (uintptr_t at = mapping.span.start; at < mapping.span.end && r->read.is_whole;) {
         if (r->read.bytes + r->noted > r->most) { /* what is found is protected again, so all of it is read */

@@ -23,6 +23,7 @@ int main(int argc, char **argv)
         {"thread_local", own_thread_local},
         {"mapping", mapping},
         {"hugetlb", hugetlb},
+        {"file", file_mapping},
         {"shared", shared_mapping},
         {"protected", protected_mapping},
         {"cycle", cycle},

@@ -84,6 +84,7 @@ void heap(void);
 void own_thread_local(void);
 void mapping(void);
 void hugetlb(void);
+void file_mapping(void);
 void shared_mapping(void);
 void protected_mapping(void);
 void cycle(void);

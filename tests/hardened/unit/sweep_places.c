@@ -132,6 +132,23 @@ void protected_mapping(void)
     expect_free();
 }
 
+/* The program's own copy of a page of a file is looked at while it can be written to. */
+void file_mapping(void)
+{
+    FILE *file = tmpfile();
+    expect(file != NULL && ftruncate(fileno(file), 4096) == 0, "a file");
+    void *volatile *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, fileno(file), 0);
+    keep_in(&page[100], 0);
+    take_block();
+    put(&page[0], 0);
+    free_block();
+    expect_kept();
+    mprotect((void *)page, 4096, PROT_READ);
+    expect_free();
+    munmap((void *)page, 4096);
+    fclose(file);
+}
+
 void shared_mapping(void)
 {
     void *volatile *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
