@@ -30,7 +30,7 @@ static void *span_block_take(size_t size, size_t alignment, bool squeezes, bool 
     size_t slices = max_size(1, slices_for(size)); /* zero bytes still have an address of their own */
     size_t align_slices = max_size(1, alignment >> SLICE_SHIFT);
     uint32_t first;
-    if (squeezes ? !span_squeeze(slices, align_slices, &first) : !span_take(span_large, slices, align_slices, &first))
+    if (squeezes ? !span_squeeze(slices, align_slices, &first) : !span_take_block(slices, align_slices, &first))
         return NULL;
     struct slice *s = slice_at(first);
     const size_t used = span_used_slices(first, slices);
@@ -93,6 +93,8 @@ static void *take(size_t size, size_t alignment, bool as_span, bool *zero)
         huge_policy_look_back();
     *zero = false;
     void *block = as_span && size >= MAPPING_BYTES_MIN ? mapping_take_kept(size, alignment) : NULL;
+    if (block == NULL && as_span)
+        span_cache_give_back();
     if (block == NULL)
         block = as_span ? span_block_take(size, alignment, false, zero) : mapping_take(size, alignment, zero);
     if (block != NULL && *zero) {
@@ -174,7 +176,7 @@ bool large_span_give(void *p)
         s->was_zero = false;
     }
     if (!span_cache_put(first, slices, true))
-        span_give(first, slices);
+        span_give_block(first, slices);
     return true;
 }
 

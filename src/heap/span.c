@@ -11,6 +11,7 @@
 #include "heap/prefault.h"
 #include "heap/prefault_pool.h"
 #include "heap/span_cache.h"
+#include "heap/span_near.h"
 #include "os/os.h"
 
 #define SPAN_DIRTY_FLOOR (64ul << 20)
@@ -70,13 +71,24 @@ static uint32_t take_anywhere(struct arena *a, size_t slices)
     return first;
 }
 
-bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *first)
+static uint32_t take_near(size_t slices)
+{
+    uint32_t span, first;
+    if (!span_near_find(slices, &span, &first))
+        return SLICE_NONE;
+    arena_cut(span, first, slices);
+    return first;
+}
+
+static bool take(enum span_use use, bool near, size_t slices, size_t align_slices, uint32_t *first)
 {
     size_t slack = align_slices - 1;
     if (slices + slack > REGION_SLICES_MAX)
         return false;
     lock_take(&span_lock);
-    uint32_t at = take_anywhere(&arena[use], slices + slack);
+    uint32_t at = near ? take_near(slices + slack) : SLICE_NONE;
+    if (at == SLICE_NONE)
+        at = take_anywhere(&arena[use], slices + slack);
     if (at == SLICE_NONE) /* no more address space or memory: take from the other arena */
         at = take_anywhere(&arena[!use], slices + slack);
     if (at != SLICE_NONE && slack > 0) {
@@ -97,6 +109,16 @@ bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *
     if (at != SLICE_NONE && use == span_dense)
         prefault_own(at, slices);
     return at != SLICE_NONE;
+}
+
+bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *first)
+{
+    return take(use, false, slices, align_slices, first);
+}
+
+bool span_take_block(size_t slices, size_t align_slices, uint32_t *first)
+{
+    return take(span_large, true, slices, align_slices, first);
 }
 
 bool span_extend(uint32_t end, size_t more)
@@ -155,7 +177,7 @@ static bool is_crowded(void)
     return dirty > kept && !ample_for(dirty + mapping_cache_bytes(), span_count.in_use_bytes + mapping_table_bytes());
 }
 
-static void give(uint32_t first, size_t slices, bool is_aged)
+static uint32_t give(uint32_t first, size_t slices, bool is_aged)
 {
     CHECK(!slice_is_in_bin(slice_at(first)) && !slice_is_in_bin(slice_at(first + (uint32_t)slices - 1)));
     for (size_t i = 0; i < slices; i++)
@@ -173,13 +195,19 @@ static void give(uint32_t first, size_t slices, bool is_aged)
         atomic_fetch_sub(&spans_away, 1);
         span_count_returned(returned);
     }
-    arena_insert_merged(first, slices);
+    const uint32_t span = arena_insert_merged(first, slices);
     lock_release(&span_lock);
+    return span;
 }
 
 void span_give(uint32_t first, size_t slices)
 {
     give(first, slices, false);
+}
+
+void span_give_block(uint32_t first, size_t slices)
+{
+    span_near_note(first, give(first, slices, false));
 }
 
 void span_give_aged(uint32_t first, size_t slices)

@@ -25,11 +25,16 @@ enum span_use { span_dense, span_large };
  * without memory.  Their descriptors are slice_unknown. */
 bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *first);
 
+/* The same for a large block, near the last one that the running cid gave back (span_near.h). */
+bool span_take_block(size_t slices, size_t align_slices, uint32_t *first);
+
 /* The same before memory is refused: from any free slices in a row, of either arena, or still to be opened. */
 bool span_squeeze(size_t slices, size_t align_slices, uint32_t *first);
 
-/* Gives slices back; they may hold anything.  `aged`: they have not been used since the last purge pass. */
+/* Gives slices back; they may hold anything.  `block`: a large block's.  `aged`: they have not been used since the last
+ * purge pass. */
 void span_give(uint32_t first, size_t slices);
+void span_give_block(uint32_t first, size_t slices);
 void span_give_aged(uint32_t first, size_t slices);
 
 /* Waits until other threads have put back the free spans that they hold for a moment. */

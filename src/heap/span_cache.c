@@ -30,6 +30,11 @@ static uint32_t first_of(uint64_t word)
     return (uint32_t)(word >> 16);
 }
 
+static struct span_cache *cache_here(void)
+{
+    return &cache[(likely(sync_mode == sync_rcs) ? sync_cid() : sync_slot()) % CACHES];
+}
+
 /* The slots for spans of one length. */
 struct slots {
     _Atomic uint64_t *x_word;
@@ -39,7 +44,7 @@ struct slots {
 
 static struct slots slots_for(size_t slices)
 {
-    struct span_cache *c = &cache[(likely(sync_mode == sync_rcs) ? sync_cid() : sync_slot()) % CACHES];
+    struct span_cache *c = cache_here();
     unsigned count = slices <= 4 ? 8 : 16u >> top_bit(slices - 1);
     return (struct slots){&c->x_word[16 - 2 * count], &c->x_hand, count};
 }
@@ -92,6 +97,16 @@ bool span_cache_put(uint32_t first, size_t slices, bool replaces)
     if (old != 0)
         span_give(first_of(old), slices_of(old));
     return true;
+}
+
+void span_cache_give_back(void)
+{
+    struct span_cache *c = cache_here();
+    for (unsigned i = 0; i < SPAN_CACHE_SLOTS; i++) {
+        uint64_t word = atomic_load_explicit(&c->x_word[i], memory_order_relaxed);
+        if (word != 0 && take_word(&c->x_word[i], word))
+            span_give_block(first_of(word), slices_of(word));
+    }
 }
 
 static void purge_slot(_Atomic uint64_t *slot, bool all, bool *changed)

@@ -8,8 +8,11 @@
  * exchanging its word for zero, so nobody needs to own the slots, and a thread that is moved meanwhile does no harm.  A
  * kept span's first slice is slice_kept; to the spans' own count it is still in use.
  *
- * What is not taken again between two purge passes goes back to the free spans; so does everything when malloc_trim is
- * called, before memory is refused, and when memory is short.
+ * When a block of another length is wanted, all that the cid keeps goes back to the free spans first: there it merges with what
+ * lies beside it, and may be long enough.  A program whose buffers have many lengths would spread them else, over memory
+ * that was never used (docs/decisions/0035-kept-until-another-length-is-wanted.md).  What is not taken again between two
+ * purge passes goes back as well; so does everything when malloc_trim is called, before memory is refused, and when memory
+ * is short.
  */
 #ifndef SUTLER_HEAP_SPAN_CACHE_H
 #define SUTLER_HEAP_SPAN_CACHE_H
@@ -29,6 +32,8 @@ uint32_t span_cache_take(size_t slices);
  * caller's. */
 bool span_cache_put(uint32_t first, size_t slices, bool replaces);
 
+/* Frees all spans of the running cid. */
+void span_cache_give_back(void);
 /* Frees all spans, or those kept since before the last call; *changed is set if there are others. */
 void span_cache_purge(bool all, bool *changed);
 

@@ -49,8 +49,30 @@ static void a_freed_one_is_had_again(void)
     for (size_t i = 0; i < BYTES; i++)
         EXPECT(q[i] == 0);
     free(q);
-    EXPECT(malloc(BYTES - SLICE_BYTES) != p); /* of another length */
-    EXPECT(aligned_alloc(SLICE_BYTES * 2, BYTES) != p);
+    q = malloc(BYTES - SLICE_BYTES);
+    EXPECT_EQ(malloc_usable_size(q), align_up(BYTES - SLICE_BYTES, SLICE_BYTES)); /* of another length */
+    for (size_t alignment = SLICE_BYTES; alignment <= SLICE_BYTES * 16; alignment *= 2)
+        EXPECT((uintptr_t)aligned_alloc(alignment, BYTES) % alignment == 0);
+}
+
+/* What is kept goes back before a block of another length is taken, and is a part of it. */
+static void other_lengths_lie_there_too(void)
+{
+    enum { count = 4, rounds = 50 };
+    char *block[count];
+    empty();
+    span_purge(purge_force, 0, &(bool){false});
+    struct rng rng = unit_rng();
+    size_t least = 0;
+    for (unsigned round = 0; round < rounds; round++) {
+        const size_t slices = 2 + rng_below(&rng, SPAN_CACHE_SLICES_MAX - 2);
+        block[0] = malloc(slices * SLICE_BYTES);
+        memset(block[0], 1, slices * SLICE_BYTES);
+        free(block[0]);
+        least = max_size(least, slices * SLICE_BYTES);
+    }
+    EXPECT_MSG(span_counts().dirty_bytes <= 2 * least, "%zu bytes are free, of blocks of %zu one at a time",
+               span_counts().dirty_bytes, least);
 }
 
 static void what_is_kept_is_bounded(void)
@@ -245,6 +267,7 @@ int main(int argc, char **argv)
     rounds = unit_option(argc, argv, "--rounds", 10000);
     stay_on_one_cpu();
     free(malloc(1));
+    other_lengths_lie_there_too();
     a_freed_one_is_had_again();
     what_is_kept_is_bounded();
     the_last_ones_stay();
