@@ -144,7 +144,7 @@ static void nothing_is_lost_between_threads(struct rng *rng, uint64_t blocks)
     for (size_t i = 0; i < PUSHERS; i++)
         EXPECT_EQ(pthread_create(&thread[i], NULL, push_what_is_dealt, (void *)i), 0);
     uint64_t dealt = 0, taken = 0, armed = 0, returned = 0;
-    while (dealt < blocks) {
+    while (dealt < blocks || returned <= 10 || consumed <= 10) { /* all of it has to happen, however the machine is busy */
         deal(rng, &dealt);
         if (shared->freelist == 0)
             sched_yield();
@@ -182,7 +182,6 @@ static void nothing_is_lost_between_threads(struct rng *rng, uint64_t blocks)
     EXPECT_EQ(freelist_count(shared->freelist), shared->blocks);
     EXPECT(superblock_check_list(shared, shared->freelist) == NULL);
     EXPECT(consumed <= armed);
-    EXPECT(dealt > 1000 && returned > 10 && consumed > 10);
     unit_say("%llu dealt, %llu armed, %llu consumed, %llu returned\n", (unsigned long long)dealt,
              (unsigned long long)armed, (unsigned long long)consumed, (unsigned long long)returned);
     test_superblock_drop(shared);
