@@ -40,8 +40,11 @@ bool span_near_find(size_t slices, uint32_t *span, uint32_t *first)
     *span = (uint32_t)(given >> 32);
     *first = (uint32_t)given;
     const struct slice *s = slice_at(*span);
+    const uint32_t best = arena_find(&arena[span_large], slices);
     if (slice_kind(s) != slice_free || !slice_is_in_bin(s) || s->slices < slices || !arena_is_used(*span) ||
         arena_of(*span) != &arena[span_large])
+        return false;
+    if (arena_is_used(best) && slice_at(best)->slices <= s->slices / 2)
         return false;
     if (*first < *span || *first + slices > (size_t)*span + s->slices)
         *first = *span;

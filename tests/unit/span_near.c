@@ -13,9 +13,9 @@
 #include "heap/span.h"
 #include "unit.h"
 
-/* Too long for the cache of spans, and one shorter than the other. */
-#define LONG  (60 * SLICE_BYTES)
-#define SHORT (50 * SLICE_BYTES)
+/* Half of it, too, is too long to be kept (span_cache.h). */
+#define LONG  (70 * SLICE_BYTES)
+#define SHORT (60 * SLICE_BYTES)
 
 static _Atomic bool is_done;
 
@@ -35,7 +35,6 @@ static void *free_elsewhere(void *p)
     return NULL;
 }
 
-/* Both run at once, or they might have one cid. */
 static void free_by_another(void *p)
 {
     pthread_t thread;
@@ -48,28 +47,21 @@ static void free_by_another(void *p)
 
 struct blocks {
     char *ours, *others;
-    void *between[3];
 };
 
-/* Of the two, the other's is as long as the next block. */
+/* Of the two, the other's is as long as the next block.  What is between them stays, so nothing merges. */
 static struct blocks take_two(void)
 {
     span_purge(purge_force, 0, &(bool){false});
-    struct blocks b = {.between[0] = malloc(LONG * 2)};
+    struct blocks b;
+    EXPECT(malloc(LONG * 2) != NULL);
     b.ours = malloc(LONG);
-    b.between[1] = malloc(LONG * 2);
+    EXPECT(malloc(LONG * 2) != NULL);
     b.others = malloc(SHORT);
-    b.between[2] = malloc(LONG * 2);
+    EXPECT(malloc(LONG * 2) != NULL);
     memset(b.ours, 1, LONG);
     memset(b.others, 1, SHORT);
     return b;
-}
-
-static void drop(struct blocks b, char *taken)
-{
-    free(taken);
-    for (size_t i = 0; i < ARRAY_LEN(b.between); i++)
-        free(b.between[i]);
 }
 
 static void alone_it_goes_by_length(void)
@@ -79,7 +71,6 @@ static void alone_it_goes_by_length(void)
     free(b.ours);
     char *next = malloc(SHORT);
     EXPECT_MSG(next == b.others, "%p in place of %p", (void *)next, (void *)b.others);
-    drop(b, next);
 }
 
 static void each_has_its_own(void)
@@ -89,26 +80,35 @@ static void each_has_its_own(void)
     free(b.ours);
     char *next = malloc(SHORT);
     EXPECT_MSG(next == b.ours, "%p in place of %p", (void *)next, (void *)b.ours);
-    drop(b, next);
 }
 
 /* Not where the free span begins that it has become a part of. */
 static void it_lies_where_it_lay(void)
 {
     struct blocks b = take_two();
-    char *both = malloc(LONG * 4);
-    EXPECT(both != NULL && realloc(both, LONG) == both);
-    char *behind = malloc(LONG * 3);
-    EXPECT(behind == both + LONG);
-    memset(both, 1, LONG);
-    memset(behind, 1, LONG * 3);
+    char *both = malloc(LONG / 2 + LONG);
+    EXPECT(both != NULL && realloc(both, LONG / 2) == both);
+    char *behind = malloc(LONG), *end = malloc(LONG * 2);
+    EXPECT(behind == both + LONG / 2 && end == behind + LONG);
+    memset(both, 1, LONG / 2);
+    memset(behind, 1, LONG);
     free_by_another(b.others);
     free(both);
     free(behind);
     char *next = malloc(SHORT);
     EXPECT_MSG(next == behind, "%p in place of %p", (void *)next, (void *)behind);
-    drop(b, next);
-    free(b.ours);
+}
+
+static void the_best_fit_comes_first_if_it_is_half_as_long(void)
+{
+    struct blocks b = take_two();
+    char *longer = malloc(LONG * 2);
+    EXPECT(malloc(LONG * 2) != NULL);
+    memset(longer, 1, LONG * 2);
+    free_by_another(b.others);
+    free(longer);
+    char *next = malloc(SHORT);
+    EXPECT_MSG(next == b.others, "%p in place of %p", (void *)next, (void *)b.others);
 }
 
 /* What lay there is another's by now, or too short. */
@@ -122,8 +122,6 @@ static void else_it_lies_elsewhere(void)
     free(first);
     char *third = malloc(LONG * 3);
     EXPECT(third != b.ours);
-    free(third);
-    drop(b, second);
 }
 
 int main(void)
@@ -141,5 +139,6 @@ int main(void)
     each_has_its_own();
     else_it_lies_elsewhere();
     it_lies_where_it_lay();
+    the_best_fit_comes_first_if_it_is_half_as_long();
     return 0;
 }
