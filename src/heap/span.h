@@ -31,8 +31,8 @@ bool span_take_block(size_t slices, size_t align_slices, uint32_t *first);
 /* The same before memory is refused: from any free slices in a row, of either arena, or still to be opened. */
 bool span_squeeze(size_t slices, size_t align_slices, uint32_t *first);
 
-/* Gives slices back; they may hold anything.  `block`: a large block's.  `aged`: they have not been used since the last
- * purge pass. */
+/* Gives slices back; they may hold anything.  `block`: a large block's, where the running cid's next one is to lie.
+ * `aged`: they have not been used since the last purge pass. */
 void span_give(uint32_t first, size_t slices);
 void span_give_block(uint32_t first, size_t slices);
 void span_give_aged(uint32_t first, size_t slices);

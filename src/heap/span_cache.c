@@ -32,7 +32,7 @@ static uint32_t first_of(uint64_t word)
 
 static struct span_cache *cache_here(void)
 {
-    return &cache[(likely(sync_mode == sync_rcs) ? sync_cid() : sync_slot()) % CACHES];
+    return &cache[sync_slot_among(CACHES)];
 }
 
 /* The slots for spans of one length. */

@@ -65,6 +65,11 @@ static inline unsigned sync_cid(void)
 {
     return *(volatile uint32_t *)((char *)__builtin_thread_pointer() + hot.cid);
 }
+/* For what cids have `count` of, though there may be more of them: which one the caller should use; a hint, too. */
+static inline unsigned sync_slot_among(unsigned count)
+{
+    return (likely(sync_mode == sync_rcs) ? sync_cid() : sync_slot()) % count;
+}
 /* In lock mode: what it answered the calling thread last; SLOT_MAX, where there is an empty heap, if it was not asked
  * yet.  To ask which cpu one runs on can cost more than the rest of a malloc. */
 extern THREAD_SHARED uint32_t sync_slot_last;

@@ -182,6 +182,7 @@ static void nothing_is_lost_between_threads(struct rng *rng, uint64_t blocks)
     EXPECT_EQ(freelist_count(shared->freelist), shared->blocks);
     EXPECT(superblock_check_list(shared, shared->freelist) == NULL);
     EXPECT(consumed <= armed);
+    EXPECT(dealt > 1000 && returned > 10 && consumed > 10);
     unit_say("%llu dealt, %llu armed, %llu consumed, %llu returned\n", (unsigned long long)dealt,
              (unsigned long long)armed, (unsigned long long)consumed, (unsigned long long)returned);
     test_superblock_drop(shared);

@@ -19,15 +19,6 @@
 #define BYTES ((size_t)300000)
 #define KEPT_MOST ((size_t)8 << 20) /* by one cid */
 
-/* One cpu, and so one cid's slots. */
-static void stay_on_one_cpu(void)
-{
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET((size_t)sched_getcpu(), &one);
-    EXPECT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
-}
-
 static void empty(void)
 {
     span_cache_purge(true, &(bool){false});
@@ -58,21 +49,20 @@ static void a_freed_one_is_had_again(void)
 /* What is kept goes back before a block of another length is taken, and is a part of it. */
 static void other_lengths_lie_there_too(void)
 {
-    enum { count = 4, rounds = 50 };
-    char *block[count];
+    const unsigned lengths = 50;
     empty();
     span_purge(purge_force, 0, &(bool){false});
     struct rng rng = unit_rng();
-    size_t least = 0;
-    for (unsigned round = 0; round < rounds; round++) {
+    size_t longest = 0;
+    for (unsigned round = 0; round < lengths; round++) {
         const size_t slices = 2 + rng_below(&rng, SPAN_CACHE_SLICES_MAX - 2);
-        block[0] = malloc(slices * SLICE_BYTES);
-        memset(block[0], 1, slices * SLICE_BYTES);
-        free(block[0]);
-        least = max_size(least, slices * SLICE_BYTES);
+        char *p = malloc(slices * SLICE_BYTES);
+        memset(p, 1, slices * SLICE_BYTES);
+        free(p);
+        longest = max_size(longest, slices * SLICE_BYTES);
     }
-    EXPECT_MSG(span_counts().dirty_bytes <= 2 * least, "%zu bytes are free, of blocks of %zu one at a time",
-               span_counts().dirty_bytes, least);
+    EXPECT_MSG(span_counts().dirty_bytes <= 2 * longest, "%zu bytes are free, of blocks of %zu one at a time",
+               span_counts().dirty_bytes, longest);
 }
 
 static void what_is_kept_is_bounded(void)
@@ -265,7 +255,7 @@ int main(int argc, char **argv)
     unit_print_mode();
     unit_watchdog(120);
     rounds = unit_option(argc, argv, "--rounds", 10000);
-    stay_on_one_cpu();
+    unit_stay_on_one_cpu(); /* and so in one cid's slots */
     free(malloc(1));
     other_lengths_lie_there_too();
     a_freed_one_is_had_again();

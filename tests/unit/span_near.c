@@ -7,7 +7,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 
 #include "heap/purge.h"
 #include "heap/span.h"
@@ -17,31 +16,17 @@
 #define LONG  (70 * SLICE_BYTES)
 #define SHORT (60 * SLICE_BYTES)
 
-static _Atomic bool is_done;
-
-static void run_on(int cpu)
-{
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET((unsigned)cpu, &one);
-    EXPECT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
-}
-
 static void *free_elsewhere(void *p)
 {
-    run_on(1);
+    unit_run_on(1);
     free(p);
-    atomic_store(&is_done, true);
     return NULL;
 }
 
 static void free_by_another(void *p)
 {
     pthread_t thread;
-    atomic_store(&is_done, false);
     EXPECT_EQ(pthread_create(&thread, NULL, free_elsewhere, p), 0);
-    while (!atomic_load(&is_done))
-        ;
     EXPECT_EQ(pthread_join(thread, NULL), 0);
 }
 
@@ -64,13 +49,18 @@ static struct blocks take_two(void)
     return b;
 }
 
+static void expect_next_at(const char *place)
+{
+    const char *next = malloc(SHORT);
+    EXPECT_MSG(next == place, "%p in place of %p", (const void *)next, (const void *)place);
+}
+
 static void alone_it_goes_by_length(void)
 {
     struct blocks b = take_two();
     free(b.others);
     free(b.ours);
-    char *next = malloc(SHORT);
-    EXPECT_MSG(next == b.others, "%p in place of %p", (void *)next, (void *)b.others);
+    expect_next_at(b.others);
 }
 
 static void each_has_its_own(void)
@@ -78,8 +68,7 @@ static void each_has_its_own(void)
     struct blocks b = take_two();
     free_by_another(b.others);
     free(b.ours);
-    char *next = malloc(SHORT);
-    EXPECT_MSG(next == b.ours, "%p in place of %p", (void *)next, (void *)b.ours);
+    expect_next_at(b.ours);
 }
 
 /* Not where the free span begins that it has become a part of. */
@@ -95,8 +84,7 @@ static void it_lies_where_it_lay(void)
     free_by_another(b.others);
     free(both);
     free(behind);
-    char *next = malloc(SHORT);
-    EXPECT_MSG(next == behind, "%p in place of %p", (void *)next, (void *)behind);
+    expect_next_at(behind);
 }
 
 static void the_best_fit_comes_first_if_it_is_half_as_long(void)
@@ -107,8 +95,7 @@ static void the_best_fit_comes_first_if_it_is_half_as_long(void)
     memset(longer, 1, LONG * 2);
     free_by_another(b.others);
     free(longer);
-    char *next = malloc(SHORT);
-    EXPECT_MSG(next == b.others, "%p in place of %p", (void *)next, (void *)b.others);
+    expect_next_at(b.others);
 }
 
 /* What lay there is another's by now, or too short. */
@@ -134,7 +121,7 @@ int main(void)
         puts("SKIPPED: needs the first two processors");
         return 77;
     }
-    run_on(0);
+    unit_run_on(0);
     alone_it_goes_by_length();
     each_has_its_own();
     else_it_lies_elsewhere();

@@ -88,12 +88,17 @@ static inline void *unit_map(size_t bytes)
 }
 
 /* The calling thread, and those it starts. */
-static inline void unit_stay_on_one_cpu(void)
+static inline void unit_run_on(int cpu)
 {
     cpu_set_t one;
     CPU_ZERO(&one);
-    CPU_SET((unsigned)sched_getcpu(), &one);
+    CPU_SET((unsigned)cpu, &one);
     EXPECT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
+static inline void unit_stay_on_one_cpu(void)
+{
+    unit_run_on(sched_getcpu());
 }
 
 /* Reads "--name N" from the command line. */
