@@ -37,6 +37,7 @@ struct heap {
     _Atomic uint32_t x_slot;    /* its index in heap_of_cid, or SLOT_NONE; written under the binding lock */
     uint32_t number;
     uint16_t take_at, pending_at; /* takeover.c: the numbers of the heaps it looked at last */
+    uint32_t regain_rest;       /* regain.c: for so many slices it does not look again */
     uint32_t outbox_look;       /* in a pass: what the outbox looked like at the last look */
     uint64_t refills;
     uint64_t remote_frees;      /* blocks of other heaps freed from this heap's slot; racy, a statistic and a pace */
@@ -131,6 +132,8 @@ void heap_relist(struct heap *h, struct superblock *s);
 bool heap_has_to_relist(struct heap *h, struct superblock *s);
 /* Relists it if so. */
 void heap_relist_pending(struct heap *h, struct superblock *s);
+/* Makes a listed superblock of `h` that is empty a free span.  False if it is not empty any more, or was not to be had. */
+bool heap_release(struct heap *h, struct superblock *s);
 /* Moves the blocks of x_remote to the local list. */
 enum rcs_result heap_collect(struct heap *h, struct superblock *s);
 
@@ -149,6 +152,12 @@ void *heap_take_detached(struct heap *h, unsigned c);
 /* Before memory is refused: a block of any heap's superblock, which becomes h's, or of a fresh one however short.  `h`
  * may be NULL, where there is no memory for a heap: then it is the global heap's.  No lock held. */
 void *heap_take_wherever(struct heap *h, unsigned c);
+
+/* ---- regaining (regain.c) ---- */
+/* Before `slices` slices are taken that were never used, for class `wanted`: makes superblocks of other classes of `h`,
+ * the caller's, that hold no block free spans, until they have as many slices or that takes long.  False if there were
+ * none. */
+bool heap_regain(struct heap *h, unsigned wanted, size_t slices);
 
 /* ---- global heap (relist.c); these take its lock ---- */
 void global_adopt(struct superblock *s);

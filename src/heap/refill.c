@@ -133,6 +133,28 @@ static struct superblock *fresh(const struct heap *h, unsigned c)
     return span_take(use_for(h, c), slices, 1, &first) ? superblock_format(first, c, slices) : NULL;
 }
 
+/* Of memory that has pages; or NULL. */
+static struct superblock *used(enum span_use use, unsigned c, unsigned slices)
+{
+    uint32_t first;
+    return span_take_used(use, slices, &first) ? superblock_format(first, c, slices) : NULL;
+}
+
+/* Before pages are used that never were, what the heap keeps for other classes is, and what there is of spans of half and a
+ * quarter of the length. */
+static struct superblock *used_or_fresh(struct heap *h, unsigned c)
+{
+    const unsigned regains_max = 3; /* what is regained may lie apart */
+    const enum span_use use = use_for(h, c);
+    const unsigned full = slices_used(c, length_for(h, c)), least = slices_used(c, 1);
+    struct superblock *s = used(use, c, full);
+    for (unsigned i = 0; s == NULL && i < regains_max && heap_regain(h, c, full); i++)
+        s = used(use, c, full);
+    for (unsigned some = full / 2; s == NULL && some >= least && some >= full / 4; some /= 2)
+        s = used(use, c, slices_used(c, some));
+    return s != NULL ? s : fresh(h, c);
+}
+
 /* Where no span of the usual length is left: at most an eighth of the class's length, so that other heaps get something
  * too, or else as much as one block takes. */
 static struct superblock *fresh_short(const struct heap *h, unsigned c)
@@ -213,7 +235,7 @@ static struct superblock *choose(struct heap *h, unsigned c, bool trickle)
     if (s == NULL && atomic_load_explicit(&memory_is_short, memory_order_relaxed))
         s = heap_find_further(h, c); /* fresh memory may come in huge pages */
     if (s == NULL)
-        s = fresh(h, c);
+        s = used_or_fresh(h, c);
     if (s == NULL)
         s = heap_find_further(h, c);
     return s != NULL ? s : global_take(c, heap_find_further);

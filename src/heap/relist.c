@@ -90,17 +90,18 @@ static bool give_up(struct heap *h, struct superblock *s, uint64_t list)
     return true;
 }
 
-static void release(struct heap *h, struct superblock *s)
+bool heap_release(struct heap *h, struct superblock *s)
 {
     uint64_t list = superblock_freelist(s), armed = REMOTE_ARMED;
     if (freelist_count(list) != s->carved || !atomic_compare_exchange_strong(&s->x_remote, &armed, 0))
-        return;
+        return false;
     if (!give_up(h, s, list)) {
         heap_push_pending(h, s); /* it is no longer armed, so no free would have it relisted */
-        return;
+        return false;
     }
     if (!superblock_quarantine_if(superblock_check_all_free(s, list), s, "free"))
         superblock_give(s);
+    return true;
 }
 
 /* Surplus superblocks a heap may keep however few it has: 1 MiB of short ones, 2 MiB of long ones, or one. */
@@ -132,7 +133,7 @@ static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t list)
     if (lists->surplus <= max_size(surplus_floor(s->class), lists->listed / 4))
         return;
     if (lists->head[group_empty] != 0)
-        release(h, superblock_at_slice(lists->head[group_empty] - 1));
+        heap_release(h, superblock_at_slice(lists->head[group_empty] - 1));
     else if (s->group == group_mostly_free && !heap_is_global(h) && is_wanted_elsewhere(h, s->class) &&
              give_up(h, s, list)) {
         atomic_store_explicit(&wanted_by[s->class], 0, memory_order_relaxed);

@@ -34,19 +34,26 @@ static uint32_t take_lengthened(struct arena *a, size_t slices)
     return last;
 }
 
+/* The front of a free span of `least` slices or more that has pages, of which there were *have; SLICE_NONE if there is
+ * none. */
+static uint32_t cut_used(const struct arena *a, size_t least, size_t slices, size_t *have)
+{
+    if (span_count.dirty_bytes < least << SLICE_SHIFT)
+        return SLICE_NONE;
+    uint32_t first = arena_find_used(a, least);
+    if (!arena_is_used(first))
+        return SLICE_NONE;
+    *have = slice_at(first)->slices;
+    arena_cut(first, first, slices);
+    return first;
+}
+
 /* What has pages comes before what would need new ones, even if it was used for the other use (decision 29).  Not what is
- * short: both uses would mix everywhere.  SLICE_NONE if there is none. */
+ * short: large blocks and superblocks would mix everywhere. */
 static uint32_t take_of_other(const struct arena *a, size_t slices)
 {
     const struct arena *other = &arena[a == &arena[span_dense] ? span_large : span_dense];
-    const size_t least = max_size(slices, HUGE_PAGE_SLICES);
-    if (span_count.dirty_bytes < least << SLICE_SHIFT)
-        return SLICE_NONE;
-    uint32_t first = arena_find_used(other, least);
-    if (!arena_is_used(first))
-        return SLICE_NONE;
-    arena_cut(first, first, slices);
-    return first;
+    return cut_used(other, max_size(slices, HUGE_PAGE_SLICES), slices, &(size_t){0});
 }
 
 /* `slices` slices from the bins or the fresh end, wherever they lie. */
@@ -114,6 +121,23 @@ static bool take(enum span_use use, bool near, size_t slices, size_t align_slice
 bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *first)
 {
     return take(use, false, slices, align_slices, first);
+}
+
+bool span_take_used(enum span_use use, size_t slices, uint32_t *first)
+{
+    size_t have;
+    lock_take(&span_lock);
+    *first = cut_used(&arena[use], slices, slices, &have);
+    if (*first != SLICE_NONE)
+        prefault_pool_follow(&arena[use], *first, slices, have);
+    else
+        *first = cut_used(&arena[!use], slices, slices, &have);
+    if (*first != SLICE_NONE)
+        span_count_taken(*first, slices);
+    lock_release(&span_lock);
+    if (*first != SLICE_NONE && use == span_dense)
+        prefault_own(*first, slices);
+    return *first != SLICE_NONE;
 }
 
 bool span_take_block(size_t slices, size_t align_slices, uint32_t *first)

@@ -28,6 +28,9 @@ bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *
 /* The same for a large block, near the last one that the running cid gave back (span_near.h). */
 bool span_take_block(size_t slices, size_t align_slices, uint32_t *first);
 
+/* The same for a superblock, but only from a free span that has pages, of whichever arena. */
+bool span_take_used(enum span_use use, size_t slices, uint32_t *first);
+
 /* The same before memory is refused: from any free slices in a row, of either arena, or still to be opened. */
 bool span_squeeze(size_t slices, size_t align_slices, uint32_t *first);
 
