@@ -126,6 +126,8 @@ bool span_take(enum span_use use, size_t slices, size_t align_slices, uint32_t *
 bool span_take_used(enum span_use use, size_t slices, uint32_t *first)
 {
     size_t have;
+    if (span_dirty_bytes() < slices << SLICE_SHIFT)
+        return false; /* a program that only grows takes no lock for this */
     lock_take(&span_lock);
     *first = cut_used(&arena[use], slices, slices, &have);
     if (*first != SLICE_NONE)
