@@ -203,7 +203,7 @@ int main(int argc, char **argv)
     sizes(rounds);
     cleared(3);
     resized();
-    resize_keeps_nothing(test_option(argc, argv, "--resizes", rounds * 50));
+    resize_keeps_nothing(test_option(argc, argv, "--resizes", rounds * 150));
     aligned();
     strings();
     free_keeps_errno();
