@@ -42,15 +42,15 @@ struct heap {
     uint64_t refills;
     uint64_t remote_frees;      /* blocks of other heaps freed from this heap's slot; racy, a statistic and a pace */
     uint32_t slow_paths, activity; /* takeover.c: what its slow paths and its lists looked like to others */
-    uint64_t chain[OUTBOX_CHAINS] ALIGN_LINE;
     uint64_t *outbox ALIGN_LINE; /* `chain`; NULL: there is no outbox, or it is being emptied (outbox.h) */
     uint64_t slow_paths_since_ns, activity_since_ns; /* since when these are what they are */
     struct superblock *active[CLASS_COUNT];
     struct class_lists class[CLASS_COUNT];
     uint32_t pass_slow_paths; /* in a pass: its slow paths at the last pass of the clock, */
     bool is_idle;             /* and what that pass made of them */
+    uint64_t chain[OUTBOX_CHAINS] ALIGN_LINE;
 };
-_Static_assert(sizeof(struct heap) <= 4096, "a page");
+_Static_assert(sizeof(struct heap) <= 4096 + OUTBOX_CHAINS * sizeof(uint64_t), "a page, and the chains");
 _Static_assert(offsetof(struct heap, outbox) == HEAP_OUTBOX, "shared with assembly");
 _Static_assert(offsetof(struct heap, active) == HEAP_ACTIVE, "shared with assembly");
 

@@ -29,8 +29,8 @@
 #define SUPERBLOCK_FREELIST 64
 
 /* struct heap */
-#define HEAP_OUTBOX 192
-#define HEAP_ACTIVE 216
-#define OUTBOX_CHAINS 16 /* a power of two */
+#define HEAP_OUTBOX 64
+#define HEAP_ACTIVE 88
+#define OUTBOX_CHAINS 64 /* a power of two */
 
 #endif

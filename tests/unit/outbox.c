@@ -145,6 +145,30 @@ static void whose_place_is_wanted_is_sent(void)
         drop(s[i]);
 }
 
+/* What a thread frees of others' blocks in random order lies in dozens of superblocks; each has a chain. */
+static void dozens_of_superblocks_have_room(void)
+{
+    enum { dozens = 48, each = 3 };
+    struct superblock *s[dozens];
+    uint64_t chains = 0;
+    for (unsigned i = 0; i < dozens; i++) {
+        s[i] = foreign_superblock();
+        const uint64_t chain = (uint64_t)1 << outbox_chain_of(superblock_start(s[i]));
+        EXPECT_MSG((chains & chain) == 0, "superblock %u shares a chain", i);
+        chains |= chain;
+    }
+    for (unsigned round = 0; round < each; round++)
+        for (unsigned i = 0; i < dozens; i++)
+            EXPECT_EQ(waiting(free_some(s[i], 1)), round + 1);
+    for (unsigned i = 0; i < dozens; i++)
+        EXPECT_EQ(arrived(s[i]), 0);
+    send_mine();
+    for (unsigned i = 0; i < dozens; i++) {
+        EXPECT_EQ(arrived(s[i]), each);
+        drop(s[i]);
+    }
+}
+
 static void a_pass_sends_what_has_stayed_for_a_period(void)
 {
     bool changed;
@@ -284,6 +308,7 @@ int main(int argc, char **argv)
     larger_blocks_are_fewer_to_a_batch();
     what_was_armed_is_pending();
     whose_place_is_wanted_is_sent();
+    dozens_of_superblocks_have_room();
     a_pass_sends_what_has_stayed_for_a_period();
     a_closed_outbox_takes_nothing();
     a_damaged_chain_is_refused();
