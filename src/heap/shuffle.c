@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A longer list is shuffled in parts: so blocks handed out one after the other still share pages and some lines.  Else
- * programs that walk what they have built take a quarter longer.
+ * A longer list is shuffled in parts, which keep their order: so blocks handed out one after the other still share pages and
+ * some lines, and the processor, which reads ahead, is there before them.  Else programs that walk what they have built take a
+ * quarter longer.
  */
 #include "heap/shuffle.h"
 
@@ -9,12 +10,6 @@
 #include "os/os.h"
 
 #define SHUFFLED_MAX 16u
-
-static void relink(char **block, unsigned count, unsigned from, uint64_t below)
-{
-    for (unsigned i = count; i-- > 0; below = freelist_pack(block[i], from + count - i))
-        next_set(block[i], below);
-}
 
 static uint64_t random_step(uint64_t *state)
 {
@@ -43,15 +38,22 @@ static void shuffle(char **block, unsigned count, uint64_t *state)
 
 uint64_t freelist_shuffle(uint64_t list)
 {
-    char *block[SHUFFLED_MAX];
-    uint64_t state = ((uintptr_t)freelist_top(list) ^ os_now_ns()) * marks.order_key | 1, done = 0;
+    char *block[SHUFFLED_MAX], *last = NULL;
+    uint64_t state = ((uintptr_t)freelist_top(list) ^ os_now_ns()) * marks.order_key | 1, shuffled = 0;
     if (!mitigated(mitigation_order))
         return list;
     while (list != 0) {
-        unsigned count = take_part(&list, block);
+        const unsigned left = freelist_count(list), count = take_part(&list, block);
         shuffle(block, count, &state);
-        relink(block, count, freelist_count(done), done);
-        done = freelist_pack(block[0], freelist_count(done) + count);
+        for (unsigned i = 0; i < count; last = block[i++]) {
+            const uint64_t from_here = freelist_pack(block[i], left - i);
+            if (last == NULL)
+                shuffled = from_here;
+            else
+                next_set(last, from_here);
+        }
     }
-    return done;
+    if (last != NULL)
+        next_set(last, 0);
+    return shuffled;
 }
