@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Aligned allocation.  Every block's address is a multiple of its size class's largest power-of-two divisor, so an
- * aligned request is a matter of choosing the class; above a slice it is a matter of choosing the span.
+ * aligned request is one of a size that is rounded up; above a slice it is a matter of choosing the span.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -10,19 +10,13 @@
 #include "core/core.h"
 #include "os/os.h"
 
-static void *take_aligned(size_t alignment, size_t size)
-{
-    bool zero;
-    return allocate_or_enomem(size, alignment, &zero);
-}
-
 EXPORT void *aligned_alloc(size_t alignment, size_t size)
 {
     if (unlikely(!is_power_of_two(alignment))) {
         errno = EINVAL;
         return NULL;
     }
-    return take_aligned(alignment, size);
+    return allocate_aligned(size, alignment);
 }
 
 /* As glibc: an alignment that is no power of two is rounded up to one. */
@@ -34,15 +28,14 @@ EXPORT void *memalign(size_t alignment, size_t size)
     }
     if (!is_power_of_two(alignment))
         alignment = alignment == 0 ? 1 : 1ul << (top_bit(alignment) + 1);
-    return take_aligned(alignment, size);
+    return allocate_aligned(size, alignment);
 }
 
 EXPORT int posix_memalign(void **out, size_t alignment, size_t size)
 {
     if (unlikely(!is_power_of_two(alignment) || alignment % sizeof(void *) != 0))
         return EINVAL;
-    bool zero;
-    void *block = allocate_or_enomem(size, alignment, &zero); /* errno as well: glibc's own does, and programs look */
+    void *block = allocate_aligned(size, alignment); /* errno as well: glibc's own does, and programs look */
     if (unlikely(block == NULL))
         return ENOMEM;
     *out = block;
@@ -52,7 +45,7 @@ EXPORT int posix_memalign(void **out, size_t alignment, size_t size)
 EXPORT void *valloc(size_t size)
 {
     core_ready(); /* learns the page size */
-    return take_aligned(os_page_bytes, size);
+    return allocate_aligned(size, os_page_bytes);
 }
 
 EXPORT void *pvalloc(size_t size)
@@ -63,7 +56,7 @@ EXPORT void *pvalloc(size_t size)
         errno = ENOMEM;
         return NULL;
     }
-    return take_aligned(os_page_bytes, rounded);
+    return allocate_aligned(rounded, os_page_bytes);
 }
 
 /* glibc's other names, by which programs with a malloc of their own find the system's.  They free such blocks with our

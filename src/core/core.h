@@ -165,6 +165,21 @@ static inline bool block_fits(size_t bytes, size_t size)
 /* As malloc and free, callable from C as direct calls. */
 void *sutler_malloc(size_t size);
 void sutler_free(void *p);
+
+/* As allocate_or_enomem, of any content; by malloc's fast path, if the blocks of a class are aligned so. */
+static inline void *allocate_aligned(size_t size, size_t alignment)
+{
+    bool zero;
+#ifndef SUTLER_HARDENED /* its malloc would take what is added for a part of the request */
+    if (likely(size <= CLASS_BYTES_MAX && alignment <= SLICE_BYTES)) {
+        const size_t bytes = size_of_aligned(size, alignment);
+        if (likely(bytes <= CLASS_BYTES_MAX))
+            return sutler_malloc(bytes);
+    }
+#endif
+    return allocate_or_enomem(size, alignment, &zero);
+}
+
 #ifdef SUTLER_HARDENED
 /* free without any of the hardened library's checks. */
 void plain_free(void *p);

@@ -13,8 +13,14 @@
         return expression;                                                                                             \
     }
 
-OPERATOR(_ZnwmSt11align_val_t, (size_t size, size_t alignment), new_block(size, alignment))
-OPERATOR(_ZnamSt11align_val_t, (size_t size, size_t alignment), new_block(size, alignment))
+static inline void *new_aligned(size_t size, size_t alignment)
+{
+    void *block = allocate_aligned(size, alignment);
+    return likely(block != NULL) ? block : new_block(size, alignment);
+}
+
+OPERATOR(_ZnwmSt11align_val_t, (size_t size, size_t alignment), new_aligned(size, alignment))
+OPERATOR(_ZnamSt11align_val_t, (size_t size, size_t alignment), new_aligned(size, alignment))
 
 #if !defined(__x86_64__) /* elsewhere, in core/hot_x86_64.S */
 OPERATOR(_Znwm, (size_t size), new_block(size, BLOCK_ALIGNMENT))

@@ -43,16 +43,19 @@ static inline unsigned size_class_of(size_t size)
     return 8 + (e - 7) * 8 + ((unsigned)((size - 1) >> (e - 3)) & 7);
 }
 
-/* Smallest class whose every block holds `size` bytes at a multiple of `alignment` (a power of two, at most the slice
- * size): superblocks start on slice boundaries, so a block is aligned as its size is.  CLASS_COUNT if there is none. */
+/* A request of `size` bytes at a multiple of `alignment`, a power of two of at most the slice size, is one of so many bytes:
+ * superblocks start on slice boundaries, so blocks are aligned as their size is, and steps between classes are powers of two.  If
+ * the step there is the alignment or more, it divides the class's size; if it is less, the class has exactly so many bytes. */
+static inline size_t size_of_aligned(size_t size, size_t alignment)
+{
+    return align_up(max_size(size, 1), alignment);
+}
+
+/* The smallest class with such blocks, or CLASS_COUNT. */
 static inline unsigned size_class_of_aligned(size_t size, size_t alignment)
 {
-    if (size > CLASS_BYTES_MAX)
-        return CLASS_COUNT;
-    unsigned c = size_class_of(size);
-    while (c < CLASS_COUNT && (size_class[c].bytes & (alignment - 1)) != 0)
-        c++;
-    return c;
+    const size_t bytes = size <= CLASS_BYTES_MAX ? size_of_aligned(size, alignment) : SIZE_MAX;
+    return bytes <= CLASS_BYTES_MAX ? size_class_of(bytes) : CLASS_COUNT;
 }
 
 #endif
