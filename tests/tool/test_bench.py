@@ -261,11 +261,13 @@ def test_a_row_says_how_much_memory_is_touched_before_it(
 
 def test_a_group_can_be_asked_for(suite_folder: Path) -> None:
     (suite_folder / "small.toml").write_text(
-        '[[group]]\nname = "b"\n[[program]]\nname = "ab"\nrun = ["true"]\n[[program]]\nname = "c"\ngroup = "b"\nrun = ["true"]\n'
+        '[[group]]\nname = "b, all"\n[[program]]\nname = "ab"\nrun = ["true"]\n'
+        '[[program]]\nname = "c"\ngroup = "b, all"\nrun = ["true"]\n[[program]]\nname = "abc"\nrun = ["true"]\n'
     )
     suite = suites.load("small")
     chosen = lambda *only: [entry.name for entry in bench.usable(suite, only, print)]  # noqa: E731
-    assert chosen("b") == ["ab", "c"] and chosen("c") == ["c"] and chosen() == ["ab", "c"]
+    assert chosen("b all") == ["c"] and chosen("c") == ["c"] and chosen() == ["ab", "c", "abc"]
+    assert chosen("ab") == ["ab"] and chosen("b") == ["ab", "abc"] and chosen("ab", "b all") == ["ab", "c"]
 
 
 def test_a_group_takes_the_programs_of_another_suite(suite_folder: Path) -> None:

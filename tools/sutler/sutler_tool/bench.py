@@ -82,9 +82,13 @@ def contenders(
 
 
 def usable(suite: Suite, only: Sequence[str], say) -> list[Entry]:  # type: ignore[no-untyped-def]
-    """The programs of the suite that are wanted and are on this machine."""
-    named = lambda entry: any(word in entry.name or word == entry.group for word in only)  # noqa: E731
-    wanted = [entry for entry in suite.entries if not only or named(entry)]
+    """The programs of the suite that are wanted and are on this machine.
+
+    A word of `only` is the name of a group (without its commas) or of a program; or else a part of the names of programs.
+    """
+    names = {entry.name for entry in suite.entries} | {entry.group.replace(",", "") for entry in suite.entries}
+    named = lambda entry, word: word in (entry.name, entry.group.replace(",", "")) or (word not in names and word in entry.name)  # noqa: E731
+    wanted = [entry for entry in suite.entries if not only or any(named(entry, word) for word in only)]
     if only and not wanted:
         say(f"suite {suite.name} has no program called {', '.join(only)}")
     chosen = []

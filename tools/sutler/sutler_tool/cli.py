@@ -208,7 +208,7 @@ def bench(
     ),
     rounds: int = typer.Option(0, "-n", help="Rounds (default: what the suite says)."),
     out: Optional[Path] = typer.Option(None, "--out", metavar="DIR", help="Where results go."),
-    only: str = typer.Option("", "--only", metavar="NAME,...", help="Only these programs, or groups of programs, of the suites."),
+    only: str = typer.Option("", "--only", metavar="NAME,...", help="Only these programs, parts of their names, or groups (without commas), of the suites."),
     same: bool = typer.Option(False, "--aa", help="Also run glibc against itself: shows the noise floor."),
     minutes: Optional[float] = typer.Option(
         None,
