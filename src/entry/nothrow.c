@@ -11,9 +11,9 @@
 #include "core/core.h"
 #ifdef SUTLER_HARDENED
 #include "hardened/hardened.h"
-#define TAKE(size, alignment, zero, family) harden_allocate(size, alignment, zero, family)
+#define TAKE(size, alignment, family) harden_allocate(size, alignment, &(bool){false}, family)
 #else
-#define TAKE(size, alignment, zero, family) allocate(size, alignment, zero)
+#define TAKE(size, alignment, family) allocate_aligned(size, alignment)
 #endif
 
 /* std::nothrow_t arrives as a reference, std::align_val_t as a size. */
@@ -21,8 +21,7 @@
     EXPORT void *name parameters;                                                                                      \
     EXPORT void *name parameters                                                                                       \
     {                                                                                                                  \
-        bool zero;                                                                                                     \
-        void *block = TAKE(size, alignment, &zero, family);                                                            \
+        void *block = TAKE(size, alignment, family);                                                                   \
         if (likely(block != NULL))                                                                                     \
             return block;                                                                                              \
         void *(*next) parameters = (void *(*)parameters)dlsym(RTLD_NEXT, #name);                                       \

@@ -134,6 +134,8 @@ bool heap_has_to_relist(struct heap *h, struct superblock *s);
 void heap_relist_pending(struct heap *h, struct superblock *s);
 /* Makes a listed superblock of `h` that is empty a free span.  False if it is not empty any more, or was not to be had. */
 bool heap_release(struct heap *h, struct superblock *s);
+/* Makes spans of a detached superblock without live blocks, whose list, if it is whole, has them all. */
+void heap_give_back(struct superblock *s, uint64_t list);
 /* Moves the blocks of x_remote to the local list. */
 enum rcs_result heap_collect(struct heap *h, struct superblock *s);
 

@@ -6,7 +6,6 @@
  * superblock's list is checked, and blocks are carved anew (docs/decisions/0036-from-one-size-to-another.md).
  */
 #include "heap/heap.h"
-#include "heap/lend.h"
 
 /* A look at all classes takes a microsecond.  After one that found nothing there is none for so many slices. */
 #define REST_SLICES 8u
@@ -28,8 +27,7 @@ static bool release_active(struct heap *h, struct superblock *s)
         heap_relist(h, s); /* a block was taken meanwhile */
         return false;
     }
-    if (!superblock_quarantine_if(superblock_check_all_free(s, s->freelist), s, "free"))
-        superblock_give(s);
+    heap_give_back(s, s->freelist);
     return true;
 }
 

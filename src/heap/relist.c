@@ -90,6 +90,12 @@ static bool give_up(struct heap *h, struct superblock *s, uint64_t list)
     return true;
 }
 
+void heap_give_back(struct superblock *s, uint64_t list)
+{
+    if (!superblock_quarantine_if(superblock_check_all_free(s, list), s, "free"))
+        superblock_give(s);
+}
+
 bool heap_release(struct heap *h, struct superblock *s)
 {
     uint64_t list = superblock_freelist(s), armed = REMOTE_ARMED;
@@ -99,8 +105,7 @@ bool heap_release(struct heap *h, struct superblock *s)
         heap_push_pending(h, s); /* it is no longer armed, so no free would have it relisted */
         return false;
     }
-    if (!superblock_quarantine_if(superblock_check_all_free(s, list), s, "free"))
-        superblock_give(s);
+    heap_give_back(s, list);
     return true;
 }
 
