@@ -134,11 +134,11 @@ void *resize_last_resort(void *p, size_t size)
 
 /* ---- taking ---- */
 
-/* A block of class `c`, whose blocks have the alignment that was asked for, or NULL without memory. */
-static void *take_slow(unsigned c, size_t alignment)
+/* A block of class `c`, aligned as all of them are, or NULL without memory. */
+static void *take_slow(unsigned c)
 {
     if (!slow_enter())
-        return signal_safe_take(size_class[c].bytes, alignment);
+        return signal_safe_take(size_class[c].bytes, size_class_alignment(c));
     void *block = sync_mode == sync_rcs ? take_by_section(c) : take_locked(c);
     if (unlikely(block == NULL))
         block = take_last_resort(&(struct wanted){.class = c, .size = size_class[c].bytes});
@@ -198,7 +198,7 @@ void *allocate_plain(size_t size, size_t alignment, bool *zero)
         void *block = pop(c);
         if (block == NULL && size_class[c].bytes > CLEARED_BYTES_MAX)
             *zero = (block = take_fresh(c)) != NULL;
-        return block != NULL ? block : take_slow(c, alignment);
+        return block != NULL ? block : take_slow(c);
     }
     void *block = take_kept(size, alignment);
     return block != NULL ? block : take_large(size, alignment, zero);
@@ -227,7 +227,7 @@ void *allocate_or_enomem(size_t size, size_t alignment, bool *zero)
 
 NOINLINE void *malloc_slow(size_t c)
 {
-    void *block = take_slow((unsigned)c, BLOCK_ALIGNMENT);
+    void *block = take_slow((unsigned)c);
     if (unlikely(block == NULL))
         errno = ENOMEM;
     return block;

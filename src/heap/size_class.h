@@ -51,6 +51,13 @@ static inline size_t size_of_aligned(size_t size, size_t alignment)
     return align_up(max_size(size, 1), alignment);
 }
 
+/* What the addresses of the class's blocks are multiples of. */
+static inline size_t size_class_alignment(unsigned c)
+{
+    const size_t bytes = size_class[c].bytes;
+    return min_size(bytes & -bytes, SLICE_BYTES);
+}
+
 /* The smallest class with such blocks, or CLASS_COUNT. */
 static inline unsigned size_class_of_aligned(size_t size, size_t alignment)
 {
