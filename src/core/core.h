@@ -44,14 +44,6 @@ void new_failed(void);
 
 /* ---- initialisation, slow paths and fast paths (init.c, slow.c, fast_paths.c) ---- */
 
-/* The class of a request, its alignment a power of two; CLASS_COUNT if it is not served from a superblock. */
-static inline unsigned class_of_request(size_t size, size_t alignment)
-{
-    if (size > CLASS_BYTES_MAX || alignment > SLICE_BYTES)
-        return CLASS_COUNT;
-    return alignment <= BLOCK_ALIGNMENT ? size_class_of(size) : size_class_of_aligned(size, alignment);
-}
-
 enum core_state { core_untouched, core_is_ready, core_failed };
 extern _Atomic uint32_t core_state;
 bool core_start(void);
@@ -171,11 +163,8 @@ static inline void *allocate_aligned(size_t size, size_t alignment)
 {
     bool zero;
 #ifndef SUTLER_HARDENED /* its malloc would take what is added for a part of the request */
-    if (likely(size <= CLASS_BYTES_MAX && alignment <= SLICE_BYTES)) {
-        const size_t bytes = size_of_aligned(size, alignment);
-        if (likely(bytes <= CLASS_BYTES_MAX))
-            return sutler_malloc(bytes);
-    }
+    if (likely(size_class_exists(size, alignment)))
+        return sutler_malloc(size_of_aligned(size, alignment));
 #endif
     return allocate_or_enomem(size, alignment, &zero);
 }

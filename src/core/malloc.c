@@ -193,7 +193,7 @@ void *allocate_plain(size_t size, size_t alignment, bool *zero)
     *zero = false;
     if (!may_be_had(size, alignment))
         return NULL;
-    unsigned c = class_of_request(size, alignment);
+    unsigned c = size_class_of_aligned(size, alignment);
     if (c < CLASS_COUNT) {
         void *block = pop(c);
         if (block == NULL && size_class[c].bytes > CLEARED_BYTES_MAX)
@@ -209,7 +209,7 @@ size_t good_size(size_t size, size_t alignment)
 #ifdef SUTLER_HARDENED
     return max_size(size, 1); /* a block has as many as were asked for */
 #endif
-    unsigned c = class_of_request(size, alignment);
+    unsigned c = size_class_of_aligned(size, alignment);
     if (c < CLASS_COUNT)
         return size_class[c].bytes;
     core_ready(); /* learns the page size */

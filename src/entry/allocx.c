@@ -64,8 +64,7 @@ static void *resize_aligned(void *p, size_t old, size_t size, size_t alignment)
 {
     if (block_fits(old, size) && (uintptr_t)p % alignment == 0)
         return p;
-    bool zero;
-    void *block = old != 0 ? allocate_or_enomem(size, alignment, &zero) : NULL;
+    void *block = old != 0 ? allocate_aligned(size, alignment) : NULL;
     if (block != NULL) {
         memcpy(block, p, min_size(old, size));
         sutler_free(p);

@@ -52,7 +52,7 @@ void *harden_allocate(size_t size, size_t alignment, bool *zero, enum family fam
     *zero = false;
     if (unlikely(size > PTRDIFF_MAX || alignment > PTRDIFF_MAX - size) || unlikely(!core_ready()))
         return NULL;
-    if (class_of_request(size + marks.pad, alignment) < CLASS_COUNT)
+    if (size_class_of_aligned(size + marks.pad, alignment) < CLASS_COUNT)
         return allocate_small(size, alignment, zero, family);
     return large_harden(size, alignment, zero, family);
 }

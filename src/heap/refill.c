@@ -2,8 +2,7 @@
  *
  * Refill: malloc found its active superblock without a free block.  What is nearest comes first: blocks of the same
  * superblock that were freed meanwhile, its uncarved units, another superblock of the heap (fullest first), the global
- * heap, a heap at rest, what is pending on heaps at rest, memory that has pages, fresh memory,
- * holes.
+ * heap, a heap at rest, what is pending on heaps at rest, memory that has pages, fresh memory, holes.
  *
  * Every step is either a section on the caller's heap or work on something detached.  If a section finds that the
  * thread was moved, the superblock in hand goes onto the heap's pending stack and the caller starts over where it runs

@@ -38,19 +38,20 @@ static void shuffle(char **block, unsigned count, uint64_t *state)
 
 uint64_t freelist_shuffle(uint64_t list)
 {
-    char *block[SHUFFLED_MAX], *last = NULL;
-    uint64_t state = ((uintptr_t)freelist_top(list) ^ os_now_ns()) * marks.order_key | 1, shuffled = 0;
     if (!mitigated(mitigation_order))
         return list;
+    char *block[SHUFFLED_MAX], *last = NULL;
+    uint64_t state = ((uintptr_t)freelist_top(list) ^ os_now_ns()) * marks.order_key | 1, shuffled = 0;
     while (list != 0) {
         const unsigned left = freelist_count(list), count = take_part(&list, block);
         shuffle(block, count, &state);
-        for (unsigned i = 0; i < count; last = block[i++]) {
+        for (unsigned i = 0; i < count; i++) {
             const uint64_t from_here = freelist_pack(block[i], left - i);
             if (last == NULL)
                 shuffled = from_here;
             else
                 next_set(last, from_here);
+            last = block[i];
         }
     }
     if (last != NULL)

@@ -43,12 +43,25 @@ static inline unsigned size_class_of(size_t size)
     return 8 + (e - 7) * 8 + ((unsigned)((size - 1) >> (e - 3)) & 7);
 }
 
-/* A request of `size` bytes at a multiple of `alignment`, a power of two of at most the slice size, is one of so many bytes:
- * superblocks start on slice boundaries, so blocks are aligned as their size is, and steps between classes are powers of two.  If
- * the step there is the alignment or more, it divides the class's size; if it is less, the class has exactly so many bytes. */
+/* Whether there is a class for `size` bytes at a multiple of `alignment`, a power of two: the largest is one of whole slices. */
+static inline bool size_class_exists(size_t size, size_t alignment)
+{
+    return size <= CLASS_BYTES_MAX && alignment <= SLICE_BYTES;
+}
+_Static_assert(CLASS_BYTES_MAX % SLICE_BYTES == 0, "what is rounded up to an alignment has a class as well");
+
+/* Then it is a request of so many bytes: superblocks start on slice boundaries, so blocks are aligned as their size is, and
+ * steps between classes are powers of two.  If the step there is the alignment or more, it divides the class's size; if it is
+ * less, the class has exactly so many bytes. */
 static inline size_t size_of_aligned(size_t size, size_t alignment)
 {
     return align_up(max_size(size, 1), alignment);
+}
+
+/* The smallest class with such blocks, or CLASS_COUNT. */
+static inline unsigned size_class_of_aligned(size_t size, size_t alignment)
+{
+    return size_class_exists(size, alignment) ? size_class_of(size_of_aligned(size, alignment)) : CLASS_COUNT;
 }
 
 /* What the addresses of the class's blocks are multiples of. */
@@ -56,13 +69,6 @@ static inline size_t size_class_alignment(unsigned c)
 {
     const size_t bytes = size_class[c].bytes;
     return min_size(bytes & -bytes, SLICE_BYTES);
-}
-
-/* The smallest class with such blocks, or CLASS_COUNT. */
-static inline unsigned size_class_of_aligned(size_t size, size_t alignment)
-{
-    const size_t bytes = size <= CLASS_BYTES_MAX ? size_of_aligned(size, alignment) : SIZE_MAX;
-    return bytes <= CLASS_BYTES_MAX ? size_class_of(bytes) : CLASS_COUNT;
 }
 
 #endif

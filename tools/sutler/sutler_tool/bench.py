@@ -81,14 +81,20 @@ def contenders(
     return chosen + ([SAME] if same else [])
 
 
+def _names(entry: Entry) -> set[str]:
+    """What chooses the program by itself: its name, or its group's without the commas that separate names."""
+    return {entry.name, entry.group.replace(",", "")}
+
+
 def usable(suite: Suite, only: Sequence[str], say) -> list[Entry]:  # type: ignore[no-untyped-def]
     """The programs of the suite that are wanted and are on this machine.
 
-    A word of `only` is the name of a group (without its commas) or of a program; or else a part of the names of programs.
+    A word of `only` that is nobody's name chooses the programs whose names it is a part of.
     """
-    names = {entry.name for entry in suite.entries} | {entry.group.replace(",", "") for entry in suite.entries}
-    named = lambda entry, word: word in (entry.name, entry.group.replace(",", "")) or (word not in names and word in entry.name)  # noqa: E731
-    wanted = [entry for entry in suite.entries if not only or any(named(entry, word) for word in only)]
+    words = set(only)
+    parts = words.difference(*map(_names, suite.entries))
+    named = lambda entry: words & _names(entry) or any(part in entry.name for part in parts)  # noqa: E731
+    wanted = [entry for entry in suite.entries if not only or named(entry)]
     if only and not wanted:
         say(f"suite {suite.name} has no program called {', '.join(only)}")
     chosen = []
