@@ -3,6 +3,7 @@
 
 #include "core/core.h"
 #include "heap/filling.h"
+#include "heap/inherited.h"
 #include "heap/large.h"
 #include "heap/pass.h"
 #include "manager/manager.h"
@@ -19,6 +20,8 @@ void child_begin_anew(void)
     filling_recover();
     quarantine_recover();
     manager_forget();
+    if (inherited_begin())
+        fast_paths_shut_malloc();
     pass_begin();
     mapping_unmap_deferred(SIZE_MAX); /* copies of what the parent's manager was to unmap */
     pass_end();
@@ -37,6 +40,22 @@ COLD void child_recover(void)
     }
     while (atomic_load(child_mark) == child_recovering)
         os_yield();
+}
+
+void child_set_aside_inherited(void)
+{
+    if (rcs_is_suspended() || !slow_enter())
+        return;
+    if (atomic_exchange(&inherited_is_active, false)) {
+        struct heap *h = heap_here();
+        if (h != NULL && (h = heap_rebind_after_migration(h)) != NULL) {
+            lock_take(&h->lock);
+            inherited_set_aside(h);
+            lock_release(&h->lock);
+        }
+        fast_paths_open_again();
+    }
+    slow_leave();
 }
 
 bool child_watch(void)

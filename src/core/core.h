@@ -69,6 +69,9 @@ void fast_paths_open(void);
 void fast_paths_suspend(void);
 void fast_paths_resume(void);
 void fast_paths_forget(void);
+/* In a child that has not allocated yet its first malloc is to come the slow way, which opens them again. */
+void fast_paths_shut_malloc(void);
+void fast_paths_open_again(void);
 
 /* ---- blocks by address (lookup.c) ---- */
 

@@ -15,8 +15,10 @@ static unsigned vforks; /* children alive */
 
 void fast_paths_open(void)
 {
-    if (sync_mode != sync_rcs)
+    if (sync_mode != sync_rcs) {
+        locked_paths_are_open = true;
         return;
+    }
     hot.region_bytes = hot.flat_bytes;
 #ifdef SUTLER_HARDENED
     if (!marks.usual)
@@ -34,6 +36,20 @@ static void open_again(void)
     lock_take(&span_lock);
     fast_paths_open();
     lock_release(&span_lock);
+}
+
+void fast_paths_shut_malloc(void)
+{
+    hot.small_limit = hot.medium_limit = 0;
+    locked_paths_are_open = false;
+}
+
+void fast_paths_open_again(void)
+{
+    lock_take(&vforks_lock);
+    if (vforks == 0)
+        open_again();
+    lock_release(&vforks_lock);
 }
 
 void fast_paths_suspend(void)

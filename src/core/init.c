@@ -53,8 +53,6 @@ static bool start(void)
     pass_meanwhile = signal_safe_look;
     if (sync_mode == sync_rcs)
         size_class_start();
-    else
-        locked_paths_are_open = true;
     fast_paths_open();
     return true;
 }

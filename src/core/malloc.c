@@ -16,6 +16,7 @@
 #include "core/child.h"
 #include "core/core.h"
 #include "core/locked.h"
+#include "heap/inherited.h"
 #include "heap/signal_safe.h"
 #include "heap/large.h"
 #include "heap/pass.h"
@@ -193,6 +194,8 @@ void *allocate_plain(size_t size, size_t alignment, bool *zero)
     *zero = false;
     if (!may_be_had(size, alignment))
         return NULL;
+    if (unlikely(atomic_load_explicit(&inherited_is_active, memory_order_relaxed)))
+        child_set_aside_inherited();
     unsigned c = size_class_of_aligned(size, alignment);
     if (c < CLASS_COUNT) {
         void *block = pop(c);

@@ -10,6 +10,7 @@
  */
 #include "heap/demand.h"
 #include "heap/heap.h"
+#include "heap/inherited.h"
 #include "heap/outbox.h"
 #include "heap/remote.h"
 #include "heap/span.h"
@@ -73,7 +74,7 @@ static bool is_worth_going_back_to(const struct superblock *s)
 static struct superblock *instead_of_carving(struct heap *h, unsigned c)
 {
     const struct superblock *active = h->active[c];
-    if (superblock_free_blocks(active) != 0 || !superblock_is_carvable(active))
+    if (superblock_free_blocks(active) != 0 || !superblock_is_carvable(active) || inherited_is_shunned(c))
         return NULL;
     struct superblock *s = heap_find_fullest(h, c);
     return s != NULL && is_worth_going_back_to(s) ? s : NULL;
@@ -90,8 +91,11 @@ static enum rcs_result disarm(struct heap *h, struct superblock *s)
     return result;
 }
 
+/* A child that shuns what it inherited counts as a new heap. */
 static unsigned superblocks_of(const struct heap *h, unsigned c)
 {
+    if (inherited_is_shunned(c))
+        return OWN_MAX - inherited_own_left(c);
     return h->class[c].listed + (!heap_is_global(h) && h->active[c] != &empty_superblock);
 }
 
@@ -101,7 +105,7 @@ static unsigned superblocks_of(const struct heap *h, unsigned c)
 static enum span_use use_for(const struct heap *h, unsigned c)
 {
     const unsigned used_up = 4;
-    bool is_dense = size_class[c].bytes <= DENSE_BYTES_MAX * 4 &&
+    bool is_dense = !inherited_is_shunned(c) && size_class[c].bytes <= DENSE_BYTES_MAX * 4 &&
                     superblocks_of(h, c) > (size_class[c].bytes <= DENSE_BYTES_MAX ? 0 : used_up);
     return is_dense ? span_dense : span_large;
 }
@@ -221,11 +225,23 @@ static struct superblock *find_listed(struct heap *h, unsigned c)
     return s;
 }
 
+/* A superblock of a forked child's own; or NULL. */
+static struct superblock *own(const struct heap *h, unsigned c)
+{
+    struct superblock *s = inherited_is_shunned(c) ? fresh(h, c) : NULL;
+    if (s != NULL)
+        inherited_note_own(c);
+    return s;
+}
+
 /* The superblock to go on with: a listed one, one from another heap, a fresh one, or one with holes; NULL if there is
  * none.  While a trickle collects, a nearly full one will not do. */
 static struct superblock *choose(struct heap *h, unsigned c, bool trickle)
 {
-    struct superblock *s = find_listed(h, c);
+    struct superblock *s = own(h, c);
+    if (s != NULL)
+        return s;
+    s = find_listed(h, c);
     if (trickle && s != NULL && s->group == group_nearly_full)
         s = NULL;
     if (s == NULL)
