@@ -35,13 +35,16 @@ static inline bool inherited_is_shunned(unsigned c)
     return unlikely(inherited_own_left(c) != 0) && !atomic_load_explicit(&memory_is_short, memory_order_relaxed);
 }
 
-/* It has one more of its own. */
+/* It has one more of its own.  Threads on several heaps may count one together, but never beyond the last. */
 static inline void inherited_note_own(unsigned c)
 {
-    atomic_store_explicit(&own_left[c], (uint8_t)(inherited_own_left(c) - 1), memory_order_relaxed);
+    unsigned left = inherited_own_left(c);
+    if (left != 0)
+        atomic_store_explicit(&own_left[c], (uint8_t)(left - 1), memory_order_relaxed);
 }
 
-/* So many blocks of one superblock were freed that the pages there are the child's own by now. */
+/* So many blocks of one superblock were freed that the pages there are the child's own by now.  (It may be lost on a thread
+ * that is just taking a fresh one; then there are some more, as many as without it at most.) */
 static inline void inherited_note_freed(unsigned c)
 {
     if (unlikely(inherited_own_left(c) != 0))

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+#include "heap/slice.h"
 #include "options/options.h"
 #include "os/os.h"
 #ifdef SUTLER_HARDENED
@@ -27,6 +28,7 @@ static size_t limit = REGION_SLICES_MAX; /* fewer where the address space is sma
 static size_t top;                       /* slices of region up to the highest opened one */
 static size_t described;                 /* slices that have a descriptor mapped */
 static size_t opened;                    /* slices opened, without holes */
+static size_t holes_end;                 /* no slice from here on is marked as one of a hole */
 static _Atomic size_t top_bytes;         /* top, for lookups without a lock */
 
 /* Gaps: slices that are never used, because another mapping lies where their descriptors would.  There is hardly ever
@@ -208,6 +210,17 @@ uint32_t region_huge_from(void)
     return (uint32_t)huge_from;
 }
 
+/* Slices below the top that were not opened say so: a child that looks for what threads of its parent had in their hands
+ * must not take them.  It may find some above its top that such a thread was about to skip. */
+static void mark_holes(size_t first, size_t at, size_t end)
+{
+    for (size_t slice = at; slice < end && slice < holes_end; slice++)
+        slice_become(slice_at((uint32_t)slice), slice_unknown);
+    holes_end = at > first ? max_size(holes_end, at) : holes_end;
+    for (size_t slice = past_gap(first); slice < at; slice = past_gap(slice + 1))
+        slice_become(slice_at((uint32_t)slice), slice_hole);
+}
+
 bool region_open(size_t slices, bool is_dense, uint32_t *first, size_t *count)
 {
     size_t want = step_for(slices), at = top;
@@ -232,6 +245,7 @@ bool region_open(size_t slices, bool is_dense, uint32_t *first, size_t *count)
     }
     /* Describe one unit ahead: near a limit there may be room for slices, but not for their descriptors too. */
     describe(min_size(at + want + UNIT_SLICES, limit));
+    mark_holes(top, at, at + want);
     top = at;
     if (is_time_for_huge_pages(is_dense))
         advise((char *)hot.region_base + (top << SLICE_SHIFT), want << SLICE_SHIFT);

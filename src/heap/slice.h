@@ -34,7 +34,8 @@
  *      unknown -> large -> kept -> unknown         span_block_take, free_once, span_give
  *                 large <- kept                    large_take_kept
  *      superblock -> quarantine                    superblock_quarantine_if; for ever
- *      unknown -> signal_safe                      signal_safe_add_area; for ever */
+ *      unknown -> signal_safe                      signal_safe_add_area; for ever
+ *      unknown <-> hole                            region_open */
 enum slice_kind {
     slice_unknown,     /* never used, or inside a free or large span */
     slice_superblock,  /* first slice of a superblock */
@@ -45,6 +46,7 @@ enum slice_kind {
     slice_free_end,    /* last slice of a free span of more than one */
     slice_quarantine,  /* first slice of a superblock found damaged: its memory is never used again */
     slice_signal_safe, /* blocks for signal handlers that interrupted the allocator */
+    slice_hole,        /* not of the region: something else may lie there */
 };
 
 #define SLICE_NONE UINT32_MAX

@@ -47,7 +47,7 @@ static void free_orphans(uint32_t first, size_t slices)
 static bool is_orphan(uint32_t slice)
 {
     const struct slice *s = slice_at(slice);
-    return slices_in_use(s) == 0 && s->kind != slice_free;
+    return slices_in_use(s) == 0 && s->kind != slice_free && s->kind != slice_hole;
 }
 
 static bool is_fresh(const struct arena *a, uint32_t slice)
@@ -83,6 +83,10 @@ void span_recover(bool anew)
         struct arena *a = arena_of(at);
         if ((slices = slices_in_use(s)) != 0) {
             span_count.in_use_bytes += slices << SLICE_SHIFT;
+            continue;
+        }
+        if (s->kind == slice_hole) {
+            slices = 1;
             continue;
         }
         if (s->kind == slice_free) {
