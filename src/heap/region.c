@@ -196,9 +196,11 @@ static bool is_time_for_huge_pages(bool is_dense)
 }
 
 /* Unless huge_pages=on: no huge page until one is asked for (huge.h), whatever the system's default. */
-static void advise(void *address, size_t bytes)
+static void advise(size_t first, size_t slices)
 {
-    huge_from = min_size(huge_from, top);
+    void *address = slice_address((uint32_t)first);
+    const size_t bytes = slices << SLICE_SHIFT;
+    huge_from = min_size(huge_from, first);
     if (option_get(option_huge_pages) == huge_pages_on)
         os_advise_huge(address, bytes);
     else
@@ -223,6 +225,7 @@ static void mark_holes(size_t first, size_t at, size_t end)
 
 bool region_open(size_t slices, bool is_dense, uint32_t *first, size_t *count)
 {
+    const bool is_huge = is_time_for_huge_pages(is_dense);
     size_t want = step_for(slices), at = top;
     for (;;) {
         int error = at + want > limit ? ENOMEM : describe(at + want);
@@ -243,21 +246,21 @@ bool region_open(size_t slices, bool is_dense, uint32_t *first, size_t *count)
         else
             return false;
     }
-    /* Describe one unit ahead: near a limit there may be room for slices, but not for their descriptors too. */
-    describe(min_size(at + want + UNIT_SLICES, limit));
+    /* A fork may be waiting for the mapping to be made: what it does not find entered its child takes for somebody else's. */
     mark_holes(top, at, at + want);
-    top = at;
-    if (is_time_for_huge_pages(is_dense))
-        advise((char *)hot.region_base + (top << SLICE_SHIFT), want << SLICE_SHIFT);
-    touch_descriptors(top, want);
-    *first = (uint32_t)top;
-    *count = want;
-    top += want;
-    opened += want;
+    top = at + want;
     atomic_store_explicit(&top_bytes, top << SLICE_SHIFT, memory_order_release);
+    opened += want;
     __atomic_store_n(&hot.flat_bytes, flat_bytes(), __ATOMIC_RELEASE);
     size_t served = __atomic_load_n(&hot.region_bytes, __ATOMIC_RELAXED);
     if (served != 0) /* and is not closed meanwhile, by a vfork */
         __atomic_compare_exchange_n(&hot.region_bytes, &served, hot.flat_bytes, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    if (is_huge)
+        advise(at, want);
+    touch_descriptors(at, want);
+    /* Describe one unit ahead: near a limit there may be room for slices, but not for their descriptors too. */
+    describe(min_size(top + UNIT_SLICES, limit));
+    *first = (uint32_t)at;
+    *count = want;
     return true;
 }

@@ -109,7 +109,7 @@ static void holes_hold_no_blocks(void)
     for (int k = 0; k < OBSTACLES; k++) {
         EXPECT(region_contains(obstacle[k]));
         EXPECT_EQ(block_find(obstacle[k]).kind, block_invalid);
-        EXPECT_EQ(slice_at(slice_of(obstacle[k]))->kind, slice_unknown);
+        EXPECT_EQ(slice_at(slice_of(obstacle[k]))->kind, slice_hole);
     }
 }
 
