@@ -10,6 +10,7 @@
 #include "core/child.h"
 #include "core/core.h"
 #include "core/locked.h"
+#include "heap/inherited.h"
 #include "heap/signal_safe.h"
 #include "heap/large.h"
 #include "heap/outbox.h"
@@ -24,6 +25,7 @@ void free_notify(struct superblock *s)
     struct heap *h = superblock_owner(s);
     if (h == NULL)
         return; /* being moved; whoever has it will relist it */
+    inherited_note_freed(s->class);
     if (!slow_enter()) {
         heap_push_pending(h, s);
         return;

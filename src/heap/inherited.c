@@ -5,10 +5,10 @@
  * fresh memory is cleared once for all the blocks of a page.  So the first malloc of a child sets aside what its heap was
  * allocating from, and refill.c begins each class with fresh superblocks, short as those of a new heap are.
  *
- * With a class that ends when the child has OWN_MAX of them, or when blocks enough of one superblock were freed that it
- * is relisted: what is free there lies on pages that are the child's own.  From then on it uses what it inherited.  So
- * a child that lives on has at most OWN_MAX superblocks of a class too many.  A program that goes on in its child, and in
- * the child of that, would add them up; it is left alone after GENERATIONS_MAX.
+ * With a class that ends when the child has OWN_MAX of them, or when it has freed so many blocks of one superblock that
+ * this is to be relisted: what is free there lies on pages that are the child's own.  From then on it uses what it
+ * inherited.  So a child that lives on has at most OWN_MAX superblocks of a class too many.  A program that goes on in its
+ * child, and in the child of that, would add them up; it is left alone after GENERATIONS_MAX.
  */
 #include "heap/inherited.h"
 

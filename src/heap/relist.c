@@ -17,7 +17,6 @@
  */
 #include "heap/audit.h"
 #include "heap/heap.h"
-#include "heap/inherited.h"
 #include "heap/lend.h"
 #include "heap/remote.h"
 
@@ -194,10 +193,8 @@ bool heap_has_to_relist(struct heap *h, struct superblock *s)
 
 void heap_relist_pending(struct heap *h, struct superblock *s)
 {
-    if (!heap_has_to_relist(h, s))
-        return;
-    inherited_note_freed(s->class);
-    heap_relist(h, s);
+    if (heap_has_to_relist(h, s))
+        heap_relist(h, s);
 }
 
 void heap_flush_pending(struct heap *h)
