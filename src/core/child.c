@@ -42,22 +42,6 @@ COLD void child_recover(void)
         os_yield();
 }
 
-void child_set_aside_inherited(void)
-{
-    if (rcs_is_suspended() || !slow_enter())
-        return;
-    if (atomic_exchange(&inherited_is_active, false)) {
-        struct heap *h = heap_here();
-        if (h != NULL && (h = heap_rebind_after_migration(h)) != NULL) {
-            lock_take(&h->lock);
-            inherited_set_aside(h);
-            lock_release(&h->lock);
-        }
-        fast_paths_open_again();
-    }
-    slow_leave();
-}
-
 bool child_watch(void)
 {
     _Atomic uint32_t *mark = os_map(os_page_bytes);

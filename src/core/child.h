@@ -23,8 +23,6 @@ static inline bool child_is_noticed(void)
 void child_recover(void);
 /* The same for who is in no slow path; a signal handler that has interrupted one leaves it to that (slow.c). */
 void child_notice_outside(void);
-/* Called by the first malloc after a fork, which comes the slow way: sets aside what the heap was allocating from. */
-void child_set_aside_inherited(void);
 /* By a child, in a slow path: forgets the manager of its parent and the vforks of other threads, which it has not. */
 void child_begin_anew(void);
 /* How often this process and its parents have recovered, as children. */

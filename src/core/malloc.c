@@ -189,13 +189,30 @@ static bool may_be_had(size_t size, size_t alignment)
     return likely(size <= PTRDIFF_MAX && alignment <= PTRDIFF_MAX - size) && core_ready();
 }
 
+/* By the first malloc after a fork, which finds the fast paths shut: sets aside what the heap was allocating from. */
+static COLD void set_aside_inherited(void)
+{
+    if (rcs_is_suspended() || !slow_enter())
+        return;
+    if (atomic_exchange(&inherited_is_active, false)) {
+        struct heap *h = own_heap();
+        if (h != NULL) {
+            lock_take(&h->lock);
+            inherited_set_aside(h);
+            lock_release(&h->lock);
+        }
+        fast_paths_open_again();
+    }
+    slow_leave();
+}
+
 void *allocate_plain(size_t size, size_t alignment, bool *zero)
 {
     *zero = false;
     if (!may_be_had(size, alignment))
         return NULL;
     if (unlikely(atomic_load_explicit(&inherited_is_active, memory_order_relaxed)))
-        child_set_aside_inherited();
+        set_aside_inherited();
     unsigned c = size_class_of_aligned(size, alignment);
     if (c < CLASS_COUNT) {
         void *block = pop(c);
