@@ -30,13 +30,6 @@ static bool is_skipped(const char *block)
     return block + BLOCK_BYTES > obstacle && block < behind;
 }
 
-static void *churn_threads(void *argument)
-{
-    while (!churn_stop)
-        free(malloc(1 + (uintptr_t)argument));
-    return NULL;
-}
-
 static void *take(void)
 {
     char *block = malloc(BLOCK_BYTES);
@@ -84,7 +77,7 @@ int main(void)
     }
     CHECK_MSG(behind != NULL && behind >= obstacle + OBSTACLE_BYTES, "the region did not grow behind %p", (void *)obstacle);
     pthread_t thread; /* so that the child has to look */
-    CHECK(pthread_create(&thread, NULL, churn_threads, NULL) == 0);
+    CHECK(pthread_create(&thread, NULL, churn_main, (void *)1) == 0);
     const pid_t self = getpid();
     descend(3);
     if (getpid() != self)
