@@ -50,6 +50,7 @@ struct chunk {
 };
 static struct chunk *_Atomic newest;
 static struct lock mapping = LOCK_FREE(rank_tried);
+static _Atomic bool is_short; /* the last mapping was refused */
 
 static _Atomic size_t bytes_total, bytes_fresh, blocks_total;
 
@@ -79,10 +80,11 @@ static bool map_chunk(struct chunk *full, bool is_one)
 {
     const size_t total = full != NULL ? full->total : 0;
     size_t pages = is_one ? max_size(CHUNK_LEAST, total / 8) : CHUNK_LEAST;
-    if (!own_has_room())
-        return false;
-    struct chunk *made = os_map(pages * sizeof(struct batch));
-    if (made == NULL && (made = os_map((pages = CHUNK_SMALL) * sizeof(struct batch))) == NULL)
+    struct chunk *made = own_has_room() ? os_map(pages * sizeof(struct batch)) : NULL;
+    if (made == NULL && own_has_room())
+        made = os_map((pages = CHUNK_SMALL) * sizeof(struct batch));
+    atomic_store(&is_short, made == NULL);
+    if (made == NULL)
         return false;
     made->pages = pages;
     made->total = total + pages;
@@ -94,12 +96,17 @@ static bool map_chunk(struct chunk *full, bool is_one)
     return true;
 }
 
-/* One thread maps, however many have come here.  None waits for long, as the one may be the caller itself, below a signal. */
+/* One thread maps, however many have come here.  None waits for long, as the one may be the caller itself, below a signal;
+ * and none at all while there is no memory: each free would wait, and a signal handler that frees for longer than its signal
+ * takes to come again never lets the one go on. */
 static bool replace_chunk(struct chunk *full)
 {
     bool is_one = false;
-    for (unsigned i = 0; i < TURNS_MOST && atomic_load(&newest) == full && !(is_one = lock_try(&mapping)); i++)
+    for (unsigned i = 0; i < TURNS_MOST && atomic_load(&newest) == full && !(is_one = lock_try(&mapping)); i++) {
+        if (atomic_load(&is_short))
+            break;
         os_sleep(TURN_NS);
+    }
     const bool done = atomic_load(&newest) != full || map_chunk(full, is_one);
     if (is_one)
         lock_release(&mapping);
