@@ -111,11 +111,11 @@ static COLD void *take_last_resort(struct wanted *w)
 {
     void *block = squeeze(w);
     if (block == NULL) {
-        heap_make_room(room_of_mappings);
+        heap_make_room(room_of_mappings, w->size);
         block = squeeze(w);
     }
     if (block == NULL && large_may_lie_free(w->size)) {
-        heap_make_room(room_everywhere);
+        heap_make_room(room_everywhere, w->block == NULL ? w->size : 1);
         pass_begin();
         block = squeeze(w);
         pass_end();

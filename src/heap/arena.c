@@ -3,6 +3,7 @@
 
 struct lock span_lock = LOCK_FREE(rank_span);
 struct arena arena[2];
+uint64_t arena_insertions;
 struct span_counts span_count;
 _Atomic unsigned spans_away;
 
@@ -21,8 +22,7 @@ size_t slices_holding(uint32_t first, size_t slices, enum content content)
 
 /* ---- bins ---- */
 
-/* The bin that holds spans of this length. */
-static unsigned bin_of(size_t slices)
+unsigned bin_of(size_t slices)
 {
     if (slices <= BIN_EXACT)
         return (unsigned)slices - 1;
@@ -45,6 +45,7 @@ void arena_insert(uint32_t first, size_t slices)
     slice_list_insert(&a->bin_head[bin], s);
     a->bin_used[bin / 64] |= 1ull << (bin % 64);
     slice_become(s, slice_free); /* last: span_recover goes by it */
+    arena_insertions++;
 }
 
 void arena_remove(uint32_t first)

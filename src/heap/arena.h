@@ -27,8 +27,13 @@ extern struct arena arena[2];
 
 struct arena *arena_of(uint32_t slice);
 
+/* The bin that holds spans of this length. */
+unsigned bin_of(size_t slices);
 /* Lowest bin from `bin` on with a span in it, or BIN_COUNT. */
 unsigned bin_next(const struct arena *a, unsigned bin);
+
+/* How often there was a free span more, or a longer one. */
+extern uint64_t arena_insertions;
 
 /* Puts a free span of this length into its bin, or takes it out. */
 void arena_insert(uint32_t first, size_t slices);

@@ -192,7 +192,7 @@ struct superblock *heap_find_fullest(struct heap *h, unsigned c)
 
 static struct superblock *fill_holes(struct superblock *s)
 {
-    if (s->uncarved == 0)
+    if (s == NULL || s->uncarved == 0)
         return NULL;
     s->has_holes = false;
     return s;
@@ -217,12 +217,14 @@ struct superblock *heap_find_further(struct heap *h, unsigned c)
 
 struct superblock *heap_find_any(struct heap *h, unsigned c)
 {
-    const uint32_t first = h->class[c].head[group_nearly_full] - 1;
-    struct superblock *s = heap_find_fullest(h, c);
-    for (uint32_t at = first; s == NULL && at != SLICE_NONE; at = superblock_at_slice(at)->slice.next)
-        s = has_room(superblock_at_slice(at)) ? superblock_at_slice(at) : NULL;
-    for (uint32_t at = first; s == NULL && at != SLICE_NONE; at = superblock_at_slice(at)->slice.next)
-        s = fill_holes(superblock_at_slice(at));
+    struct superblock *s = heap_find_fullest(h, c), *with_holes = NULL, *each;
+    for (uint32_t at = h->class[c].head[group_nearly_full] - 1; s == NULL && at != SLICE_NONE; at = each->slice.next) {
+        each = superblock_at_slice(at);
+        s = has_room(each) ? each : NULL;
+        with_holes = each->uncarved != 0 ? each : with_holes;
+    }
+    if (s == NULL)
+        s = fill_holes(with_holes);
     if (s == NULL && !heap_is_global(h) && h->active[c] != &empty_superblock && has_room(h->active[c]))
         s = h->active[c];
     return s;

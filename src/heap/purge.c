@@ -17,7 +17,8 @@
 #include "os/os.h"
 
 #define BATCH 32
-
+#define SEEN_BITS (SEEN_PURGED | SEEN_LENT)
+#define GATHER_ALL_NS 100000000ull
 
 /* Superblocks of whichever heaps that were taken offline; one fence serves all of them. */
 struct batch {
@@ -35,12 +36,18 @@ struct batch {
 
 /* ---- which ---- */
 
-/* What the lists look like, in 15 bits. */
+/* What the lists look like, in 14 bits. */
 static uint16_t look_of(const struct superblock *s)
 {
     uint64_t lists = superblock_freelist(s) * 0x9e3779b97f4a7c15ull ^
                      atomic_load_explicit(&s->x_remote, memory_order_relaxed) * 0xc2b2ae3d27d4eb4full;
-    return (uint16_t)(lists >> 48) & (uint16_t)~SEEN_PURGED;
+    return (uint16_t)(lists >> 48) & (uint16_t)~SEEN_BITS;
+}
+
+/* True if the lists look as they did when all of this was seen. */
+static bool looks_as(const struct superblock *s, unsigned seen)
+{
+    return (s->seen & seen) == seen && (s->seen & ~SEEN_BITS) == look_of(s);
 }
 
 /* Of a pass that purges everything, which may look for *most bytes of free blocks more.  Only a superblock that has a unit's worth of free blocks can have a wholly free unit, and one whose
@@ -49,10 +56,9 @@ static uint16_t look_of(const struct superblock *s)
 static bool may_have_free_pages(const struct superblock *s, unsigned free_blocks, size_t *most)
 {
     size_t bytes = (size_t)free_blocks * s->block_bytes;
-    bool is_as_purged = (s->seen & SEEN_PURGED) != 0 && (s->seen & ~SEEN_PURGED) == look_of(s);
     if (free_blocks == s->carved)
         return true; /* it becomes a span, which may stay */
-    if (bytes > *most || is_as_purged || bytes < superblock_unit_bytes(s))
+    if (bytes > *most || looks_as(s, SEEN_PURGED) || bytes < superblock_unit_bytes(s))
         return false;
     *most -= bytes;
     return true;
@@ -69,7 +75,7 @@ static bool is_wanted(struct superblock *s, enum purge_what what, size_t *most, 
     if (free_blocks * 4 < s->carved && (what != purge_idle || s->block_bytes * 2u < os_page_bytes))
         return false;
     uint16_t look = look_of(s);
-    if ((s->seen & ~SEEN_PURGED) != look) {
+    if ((s->seen & ~SEEN_BITS) != look) {
         s->seen = look;
         *changed = true;
         return false;
@@ -138,7 +144,7 @@ static void add_holes(struct batch *b, struct superblock *s, unit_set units)
 }
 
 /* Relists it, in the global heap if its own heap is idle and it is mostly free: so that others fill it. */
-static void put_online(const struct offline *o)
+static void put_online(const struct offline *o, unsigned seen)
 {
     struct heap *h = o->heap;
     struct superblock *s = o->superblock;
@@ -149,7 +155,7 @@ static void put_online(const struct offline *o)
         heap_relist(h, s);
         lock_release(&h->lock);
     }
-    s->seen = (uint16_t)(look_of(s) | SEEN_PURGED);
+    s->seen = (uint16_t)(look_of(s) | seen);
 }
 
 /* Returns what is wrong with it, or NULL. */
@@ -198,7 +204,7 @@ static void finish(struct batch *b)
             superblock_give(s);
             b->gave_spans = true;
         } else {
-            put_online(o);
+            put_online(o, b->lends ? SEEN_BITS : SEEN_PURGED);
         }
     }
     b->count = 0;
@@ -270,18 +276,80 @@ static bool may_yield(const struct superblock *s)
     return live == 0 || bytes - min_size(bytes, live * s->block_bytes) >= SLICE_BYTES;
 }
 
-static void gather(void)
+/* True if `s` may yield what it did not the last time it was looked at.  If it did not change it looks the same; `is_all`: it may
+ * have changed so that it looks the same. */
+static bool is_worth_gathering(struct superblock *s, bool is_all)
 {
+    if (!is_all && looks_as(s, SEEN_LENT))
+        return false;
+    if (may_yield(s))
+        return true;
+    s->seen = (uint16_t)(look_of(s) | SEEN_LENT | (looks_as(s, SEEN_PURGED) ? SEEN_PURGED : 0));
+    return false;
+}
+
+/* Whether so many slices in a row may be free afterwards, as far as counting tells: a superblock with a live block keeps its
+ * first slice at least.  At the end of the region there may be more, if the end is about to get longer. */
+static bool may_make_room_for(size_t slices, bool is_all)
+{
+    size_t run = 0;
+    bool is_longer = false, yields = false; /* the run, by a superblock; the superblock it is in */
+    uint32_t at = region_slice_from(0);
+    for (uint32_t next; at != SLICE_END; at = next) {
+        struct superblock *s = superblock_at_slice(at);
+        bool is_free = true;
+        next = at + 1;
+        switch (slice_kind(&s->slice)) {
+        case slice_superblock:
+            yields = is_worth_gathering(s, is_all);
+            is_longer |= is_free = yields && superblock_free_blocks(s) >= s->carved;
+            break;
+        case slice_tail:
+            is_longer |= is_free = yields;
+            break;
+        case slice_hole:
+            is_free = false;
+            break;
+        case slice_large:
+        case slice_kept:
+        case slice_quarantine:
+        case slice_signal_safe:
+            next = at + (uint32_t)max_size(s->slice.slices, 1);
+            is_free = false;
+            break;
+        default:
+            break;
+        }
+        run = is_free ? run + 1 : 0;
+        is_longer &= is_free;
+        if (run >= slices && is_longer)
+            return true;
+        if ((next = region_slice_from(next)) != at + 1)
+            run = 0;
+    }
+    return run > 0 && is_longer;
+}
+
+/* A program may be refused again and again, so what looks as it did is looked at only every now and then. */
+static void gather(size_t slices)
+{
+    static uint64_t all_ns; /* when all were looked at; in a pass */
     struct batch b = {.lends = true};
     uint32_t slice = 0;
+    const uint64_t now_ns = os_now_ns();
+    const bool is_all = now_ns - all_ns >= GATHER_ALL_NS;
+    if (!may_make_room_for(slices, is_all))
+        return;
     for (struct superblock *s; (s = next_superblock(&slice, purge_force)) != NULL;)
-        if (may_yield(s))
+        if (is_worth_gathering(s, is_all))
             add(&b, s);
+    if (is_all)
+        all_ns = now_ns;
     finish(&b);
     span_note_purged(b.pages.bytes);
 }
 
-void heap_make_room(enum room where)
+void heap_make_room(enum room where, size_t bytes)
 {
     large_give_deferred();
     bool ignored;
@@ -289,7 +357,7 @@ void heap_make_room(enum room where)
     mapping_trim(0);
     if (where == room_everywhere) {
         outboxes_send(true, &ignored);
-        gather();
+        gather(slices_for(bytes));
     }
     pass_end();
     span_await_away();

@@ -4,7 +4,7 @@
  * order: at all spans of a bin, at neighbours of the two arenas, at the fresh end and the free span before it, and at
  * the last free span together with what can still be opened behind it.
  *
- * Every call looks at all spans.
+ * A call looks at all spans if one was given back or cut since the last.
  */
 #include "heap/arena.h"
 #include "heap/span_cache.h"
@@ -12,6 +12,11 @@
 static bool is_free(uint32_t slice)
 {
     return region_contains(slice_address(slice)) && slice_at(slice)->kind == slice_free;
+}
+
+static bool has_fresh(const struct arena *a)
+{
+    return a->fresh_first != a->fresh_end;
 }
 
 /* Joins a free span and the one behind it, which is of the other arena: from now on it is of the first one's. */
@@ -28,6 +33,9 @@ static void join(uint32_t first, uint32_t next)
 /* Puts all that is free into the bins, in spans as long as can be. */
 static void consolidate(void)
 {
+    static uint64_t insertions; /* by the end of the last time */
+    if (arena_insertions == insertions && !has_fresh(&arena[0]) && !has_fresh(&arena[1]))
+        return;
     for (struct arena *a = arena; a < arena + ARRAY_LEN(arena); a++) {
         uint32_t first = a->fresh_first;
         size_t have = a->fresh_end - first;
@@ -43,6 +51,7 @@ static void consolidate(void)
             join(slice, next);
         slice = next - 1;
     }
+    insertions = arena_insertions;
 }
 
 /* The first aligned slice from `first` on. */
@@ -63,7 +72,7 @@ static uint32_t find(size_t slices, size_t align_slices)
     uint32_t best = SLICE_NONE;
     size_t best_slices = SIZE_MAX;
     for (const struct arena *a = arena; a < arena + ARRAY_LEN(arena); a++)
-        for (unsigned bin = bin_next(a, 0); bin < BIN_COUNT;
+        for (unsigned bin = bin_next(a, bin_of(slices)); bin < BIN_COUNT;
              bin = bin + 1 < BIN_COUNT ? bin_next(a, bin + 1) : BIN_COUNT)
             for (uint32_t at = a->bin_head[bin] - 1; at != SLICE_NONE; at = slice_at(at)->next)
                 if (slice_at(at)->slices < best_slices && fits(at, slices, align_slices)) {

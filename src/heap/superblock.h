@@ -69,8 +69,9 @@ _Static_assert(BATCH_BYTES / BATCH_BLOCK_MAX > 1, "a block alone, in the place o
 
 #define THRESHOLD_NEVER 0xffff
 
-/* In `seen`: the superblock was purged looking so. */
+/* In `seen`: the superblock was purged looking so, and had no slice left to lend. */
 #define SEEN_PURGED 1u
+#define SEEN_LENT 2u
 
 /* Two cache lines: threads of other heaps read the first to free a block, and must not be made to wait by the owner's
  * every malloc, which writes the second. */
@@ -92,7 +93,7 @@ struct superblock {
     uint64_t freelist ALIGN_LINE;
     _Atomic uint32_t x_pending_next;
     uint16_t carved; /* blocks that exist */
-    uint16_t seen;   /* SEEN_PURGED, and above it what the lists looked like at the last look (purge.c) */
+    uint16_t seen;   /* SEEN_*, and above them what the lists looked like at the last look (purge.c) */
     unit_set uncarved;
     unit_set dirty; /* where no block exists, these may hold something other than zeros */
     uint32_t whole_bytes; /* from `base` on, so much is blocks that exist; those further on exist or not, as `uncarved` says */

@@ -86,7 +86,7 @@ static void use_heap(void)
 static void *make_room(void *unused)
 {
     EXPECT(slow_enter());
-    heap_make_room(room_everywhere);
+    heap_make_room(room_everywhere, 1);
     slow_leave();
     EXPECT_EQ(sem_post(&stopped), 0);
     return unused;
