@@ -24,6 +24,7 @@ size_t slices_holding(uint32_t first, size_t slices, enum content content)
 
 unsigned bin_of(size_t slices)
 {
+    ASSERT(slices > 0);
     if (slices <= BIN_EXACT)
         return (unsigned)slices - 1;
     unsigned e = top_bit(slices);
