@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: a numerical program takes its arrays when it starts, fills each from the front, and goes over them; what it waits
- * for at first is the system, a page at a time.  An operation is one block: all are taken, then each is filled in turn
- * (every byte), then all are read `passes` times in any order of pages, and freed.  `fill_seconds` is the filling alone.
+ * Why: a numerical program takes its arrays when it starts, fills each from the front, and goes over them; what it
+ * waits for at first is the system, a page at a time.  An operation is one block: all are taken, then each is filled in
+ * turn (every byte), then all are read `passes` times in any order of pages, and freed.  `fill_seconds` is the filling
+ * alone.
  *
  * `part` of a hundred of each block is filled, from the front: what an allocator brings beyond that is in
  * `peak_rss_kib`.

@@ -5,9 +5,10 @@
  * all never gives memory back.  An operation is one buffer: malloc, one word written in every page, checked, free.
  * `longest_free_us` is the longest of the frees alone: what a program waits that only wanted to let go.
  *
- * A server's buffers are of all sizes and live for all times (`filled=1`): `live` of them are there from the start, and an
- * operation replaces one at random.  As many are alive as there will ever be, so an allocator that keeps what was just
- * freed touches no new page; but what it keeps must not be more than others keep: read `peak_rss_kib` beside the time.
+ * A server's buffers are of all sizes and live for all times (`filled=1`): `live` of them are there from the start, and
+ * an operation replaces one at random.  As many are alive as there will ever be, so an allocator that keeps what was
+ * just freed touches no new page; but what it keeps must not be more than others keep: read `peak_rss_kib` beside the
+ * time.
  */
 #include "args.h"
 #include "clock.h"
@@ -79,7 +80,8 @@ static void large_work(struct worker *worker)
     const struct params *params = worker->team->params;
     struct buffer *buffers = worker->state;
     for (uint64_t i = 0; i < params->ops; i++) {
-        struct buffer *buffer = &buffers[params->filled ? random_below(&worker->random, params->live) : i % params->live];
+        struct buffer *buffer =
+            &buffers[params->filled ? random_below(&worker->random, params->live) : i % params->live];
         worker->errors += buffer_release(buffer);
         buffer_fill(worker, buffer);
     }
@@ -103,7 +105,8 @@ int main(int argc, char **argv)
         {"min", ARG_COUNT, &params.min, "smallest buffer"},
         {"max", ARG_COUNT, &params.max, "largest buffer"},
         {"live", ARG_COUNT, &params.live, "buffers alive per thread"},
-        {"filled", ARG_COUNT, &params.filled, "1: they are from the start, and an operation replaces one at random, not the oldest"},
+        {"filled", ARG_COUNT, &params.filled,
+         "1: they are from the start, and an operation replaces one at random, not the oldest"},
         {"ops", ARG_COUNT, &params.ops, "buffers per thread"},
     };
     ARGS_READ("large_loop", argc, argv, args);

@@ -3,8 +3,8 @@
  * Why: one thread allocates, another frees: every free is remote, the case a local heap is worst at and Hoard's blowup
  * argument is about.  Threads come in pairs.  A producer serves the consumer of its pair, or (crossed=1) every consumer
  * in turn, so that the frees of one thread go to several owners; each way has a ring of its own.  A ring publishes its
- * ends in groups of 32 so that passing a pointer costs little beside what is measured; a side with nothing to do spins a
- * little and then yields, so that more threads than cpus make progress too.  An operation is one block's whole way.
+ * ends in groups of 32 so that passing a pointer costs little beside what is measured; a side with nothing to do spins
+ * a little and then yields, so that more threads than cpus make progress too.  An operation is one block's whole way.
  *
  * A block carries its producer and its number in the ring; the consumer checks that they arrive complete and in order.
  */

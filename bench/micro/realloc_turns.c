@@ -2,7 +2,8 @@
  *
  * Why: one vector that grows alone may find free space behind it each time.  Several that grow in turns are in each
  * other's way: an allocator copies, or moves pages.  An operation is one realloc and the first touch of the pages it
- * added; all buffers grow by `percent` in turns until each has `bytes`, then they are checked and freed, `rounds` times.
+ * added; all buffers grow by `percent` in turns until each has `bytes`, then they are checked and freed, `rounds`
+ * times.
  */
 #include "args.h"
 #include "clock.h"

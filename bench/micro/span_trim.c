@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: what an allocator has to look at to give memory back must not be looked at again and again.  `blocks` large blocks
- * are made, a page of each is touched, and every second one is freed: as many free spans as there can be.
+ * Why: what an allocator has to look at to give memory back must not be looked at again and again.  `blocks` large
+ * blocks are made, a page of each is touched, and every second one is freed: as many free spans as there can be.
  *
  *   how=trim    an operation is one freed block; the time is malloc_trim's.  Twice the blocks must take twice the time.
  *   how=clock   meanwhile the allocator may give them back by a thread of its own, on its clock: for `ms` this thread

@@ -80,7 +80,8 @@ static void spinning_wait(struct word *word)
 {
     for (;;) {
         uint32_t seen = __atomic_load_n(&word->value, __ATOMIC_RELAXED);
-        if (seen > 0 && __atomic_compare_exchange_n(&word->value, &seen, seen - 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        if (seen > 0 &&
+            __atomic_compare_exchange_n(&word->value, &seen, seen - 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return;
         cpu_relax();
     }

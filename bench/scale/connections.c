@@ -2,9 +2,10 @@
  *
  * Why: a server has many connections, of which each has buffers that fit what came last.  Each of `threads` threads
  * serves its share of `connections`.  A request picks one of them; its message, 1 KiB to 1 MiB long (every doubling as
- * likely), arrives in a buffer that grows by doubling; a header of short strings is taken out of it; the answer, as long
- * as another such message, is built in a buffer of its own, sent and dropped.  The input buffer stays with the connection
- * until its next request, or, one request in eight, until the client hangs up and another one takes its place.
+ * likely), arrives in a buffer that grows by doubling; a header of short strings is taken out of it; the answer, as
+ * long as another such message, is built in a buffer of its own, sent and dropped.  The input buffer stays with the
+ * connection until its next request, or, one request in eight, until the client hangs up and another one takes its
+ * place.
  *
  * An operation is a request.  The ends of each 4 KiB of a buffer are written, so that its pages are there, and checked.
  */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Why: services spend their heap on documents: a request builds a tree of small nodes, strings and growing tables (here
- * the one a JSON parser would make), writes it out into a growing buffer, and drops all of it.  Nothing outlives its request, but
- * `threads` threads do so at once.
+ * the one a JSON parser would make), writes it out into a growing buffer, and drops all of it.  Nothing outlives its
+ * request, but `threads` threads do so at once.
  *
  * A value is a number, a string, a list or an object; lists and objects keep their members in tables that grow by
- * doubling, objects their names in blocks of their own.  An operation is one document of about `values` values; its text
- * must have the length that was counted while it was built.
+ * doubling, objects their names in blocks of their own.  An operation is one document of about `values` values; its
+ * text must have the length that was counted while it was built.
  */
 #include "args.h"
 #include "result.h"
@@ -188,7 +188,8 @@ static void documents_work(struct worker *worker)
         struct text text = {.bytes = NULL};
         struct value *root = value_new(&document, 0);
         value_write(&text, root);
-        worker->errors += text.length != document.text_bytes || text.bytes[0] != '{' || text.bytes[text.length - 1] != '}';
+        worker->errors +=
+            text.length != document.text_bytes || text.bytes[0] != '{' || text.bytes[text.length - 1] != '}';
         value_drop(root);
         free(text.bytes);
     }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: servers fork a child for each request or connection from a heap that has run for a while.  Its free blocks lie one
- * here, one there, on pages that parent and child share until one of them writes: each page a child's mallocs and frees
- * touch first is copied.
+ * Why: servers fork a child for each request or connection from a heap that has run for a while.  Its free blocks lie
+ * one here, one there, on pages that parent and child share until one of them writes: each page a child's mallocs and
+ * frees touch first is copied.
  *
  * The parent has `blocks` live ones of 16 to 2,015 bytes and has exchanged all of them a few times at random.  Each of
- * `children`, one after the other, allocates `requests` blocks, writes to their first bytes and frees them; with `swap=1`
- * each of its blocks takes the place of one of the parent's, which it frees.  An operation is a malloc and a free in a
- * child; the time is the children's from the first malloc to the last free, without the fork and the exit.
+ * `children`, one after the other, allocates `requests` blocks, writes to their first bytes and frees them; with
+ * `swap=1` each of its blocks takes the place of one of the parent's, which it frees.  An operation is a malloc and a
+ * free in a child; the time is the children's from the first malloc to the last free, without the fork and the exit.
  */
 #include "args.h"
 #include "clock.h"

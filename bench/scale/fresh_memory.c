@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Why: before an allocator takes new memory it may look whether somebody has some to spare; if it asks every heap, new
- * memory costs the more the more heaps there are.  All of `threads` threads fill `kib` KiB each with blocks of one size and
- * keep them; then one of them allocates `mib` MiB more, and only it is timed.  Nobody has any to spare, so looking is in
- * vain.
+ * memory costs the more the more heaps there are.  All of `threads` threads fill `kib` KiB each with blocks of one size
+ * and keep them; then one of them allocates `mib` MiB more, and only it is timed.  Nobody has any to spare, so looking
+ * is in vain.
  *
  * An operation is 64 KiB of blocks, each of which gets one word written: page faults are in the figure, the same for
  * any number of threads.

@@ -3,8 +3,8 @@
  * Why: a program at the edge of its address space (ulimit -v) still has to be told quickly that there is none, or be
  * given what is left.  A heap of `mib` MiB of blocks of 16 to 1,024 bytes, of which every second is freed, is full of
  * free memory, none of it of much use to anybody.  Then RLIMIT_AS is set `left` bytes above what the process has, and
- * `ops` times a block of `bytes` is asked for.  What is had is kept; when one is refused, the oldest is freed.  So about
- * half of the requests meet a full address space.  Some of the small blocks are replaced between the times.
+ * `ops` times a block of `bytes` is asked for.  What is had is kept; when one is refused, the oldest is freed.  So
+ * about half of the requests meet a full address space.  Some of the small blocks are replaced between the times.
  *
  * Each request is timed by itself, whether it was refused or not; `refused` says how many were.
  */

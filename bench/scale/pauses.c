@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Why: a thread that computes for a while calls no malloc, and looks from outside like one that has gone.  An allocator
- * that takes the heaps of threads that went must not take those of threads that merely compute.  Each thread allocates a
- * batch, leaves it in the inbox of the next one, frees what it finds in its own, and computes for `pause_us`; so there are
- * remote frees, which is when such an allocator looks.  Only the work between two pauses counts: an operation is one
- * block's malloc and free.
+ * that takes the heaps of threads that went must not take those of threads that merely compute.  Each thread allocates
+ * a batch, leaves it in the inbox of the next one, frees what it finds in its own, and computes for `pause_us`; so
+ * there are remote frees, which is when such an allocator looks.  Only the work between two pauses counts: an operation
+ * is one block's malloc and free.
  *
  * Batches are chained through their blocks' first words; a batch the next thread has not fetched yet comes back.
  */

@@ -9,10 +9,10 @@
  *   X_looks             heaps looked at on behalf of another one
  *   X_ns                time
  *
- * where X is hit (a pair of malloc and free), refill (a slow path of malloc that finds memory in its own heap), fresh (the
- * mallocs that fill a new superblock, per superblock), large (a pair of 200 KB), trim (malloc_trim with every second block
- * free, per superblock), moved (a thread finds itself on another cid, and replaces half of its blocks), fork (the
- * parent's side), remote (a free of another heap's block) and collect (a malloc by that heap afterwards).
+ * where X is hit (a pair of malloc and free), refill (a slow path of malloc that finds memory in its own heap), fresh
+ * (the mallocs that fill a new superblock, per superblock), large (a pair of 200 KB), trim (malloc_trim with every
+ * second block free, per superblock), moved (a thread finds itself on another cid, and replaces half of its blocks),
+ * fork (the parent's side), remote (a free of another heap's block) and collect (a malloc by that heap afterwards).
  *
  * Under any other library it has nothing to count and exits with 77.
  */

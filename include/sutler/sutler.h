@@ -45,10 +45,11 @@ SUTLER_API int sutler_option_get(const char *name, char *value, size_t size);
  * that is only read at start (those not marked * in docs/options.md). */
 SUTLER_API int sutler_option_set(const char *name, const char *value);
 
-/* Is handed each report of an error instead of standard error (or SUTLER_REPORT_FILE): one line, with SUTLER_REPORT=long some,
- * and a NUL behind it.  After that the process is aborted, or goes on (SUTLER_ON_ERROR).  A hook is called wherever the
- * error is found: in a signal handler, in the manager thread, with locks held.  So it does what a signal handler may do, and
- * neither allocates nor frees nor jumps out.  NULL takes it away.  Not to be called by two threads at once. */
+/* Is handed each report of an error instead of standard error (or SUTLER_REPORT_FILE): one line, with
+ * SUTLER_REPORT=long some, and a NUL behind it.  After that the process is aborted, or goes on (SUTLER_ON_ERROR).  A
+ * hook is called wherever the error is found: in a signal handler, in the manager thread, with locks held.  So it does
+ * what a signal handler may do, and neither allocates nor frees nor jumps out.  NULL takes it away.  Not to be called
+ * by two threads at once. */
 typedef void sutler_report_hook(const char *text, size_t length);
 SUTLER_API void sutler_report_to(sutler_report_hook *hook);
 
@@ -92,7 +93,7 @@ struct sutler_stats {
     uint64_t takeovers;       /* heaps re-homed to another cid */
     uint64_t aborts;          /* restartable sections the kernel aborted */
     uint64_t manager_cpu_us;  /* cpu time the manager thread has used, microseconds */
-    uint64_t lock_waits;      /* times a thread of the program found one of the library's locks held, or waited for the manager */
+    uint64_t lock_waits;      /* times a thread of the program found a lock held, or waited for the manager */
     uint64_t wait_us;         /* how long they waited in all, microseconds */
     uint64_t file_opens;      /* files the library has opened since the start: what limits leave, mostly */
     /* The hardened library's sweeps (SUTLER_SWEEP): */
@@ -107,8 +108,8 @@ struct sutler_stats {
     uint64_t sweep_us;        /* how long the sweeps took, microseconds */
     uint64_t stop_us;         /* how long the program's threads were stopped for them, microseconds */
     uint64_t longest_stop_us; /* the longest of these stops */
-    uint64_t inline_sweeps;   /* of the sweeps, those a thread of the program made, because there was no manager, or it did
-                                 not keep up, or memory was short */
+    uint64_t inline_sweeps;   /* of the sweeps, those a thread of the program made, because there was no manager, or it
+                                 did not keep up, or memory was short */
     uint64_t sweep_waits;     /* times a thread of the program waited for the manager's sweep */
     /* Of any library: */
     size_t collapsed_bytes;   /* filled in small pages, and made huge pages afterwards, since the start */

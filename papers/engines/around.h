@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: when a request does not go through the engine but to the backend, past it.  That is always correct (engine.h), so it
- * is the answer wherever waiting for the manager could be for ever:
+ * Why: when a request does not go through the engine but to the backend, past it.  That is always correct (engine.h),
+ * so it is the answer wherever waiting for the manager could be for ever:
  *
  *   engine_running  false until the library's constructor is through
  *   engine_bypass   > 0: of this thread; the manager, a forking thread, a library call that may allocate; and a thread that
@@ -10,8 +10,8 @@
  *                   prepare handler may be waiting for a lock whose holder is in our malloc: whoever would wait for the
  *                   manager goes around it, and no lock is held from one handler to the next
  *
- * What a fork closes is closed in two steps: it counts engine_forks up, then takes and drops each lock.  Whoever takes the
- * lock after that sees the count and leaves things as they are; so the snapshot holds them whole.
+ * What a fork closes is closed in two steps: it counts engine_forks up, then takes and drops each lock.  Whoever takes
+ * the lock after that sees the count and leaves things as they are; so the snapshot holds them whole.
  */
 #ifndef ENGINES_AROUND_H
 #define ENGINES_AROUND_H

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: an engine drives a malloc library it knows nothing about.  By default that is whatever follows it in the loader's
- * order (the C library's malloc, or a library preloaded after the engine); SUTLER_ENGINE_BACKEND=/path/lib.so opens one by
- * path.  (thesis 6: dlsym finds "the next occurrence of a particular function".)
+ * Why: an engine drives a malloc library it knows nothing about.  By default that is whatever follows it in the
+ * loader's order (the C library's malloc, or a library preloaded after the engine); SUTLER_ENGINE_BACKEND=/path/lib.so
+ * opens one by path.  (thesis 6: dlsym finds "the next occurrence of a particular function".)
  *
- * Start-up recursion: dlsym and dlopen allocate, and what they call arrives in our malloc before there is a backend.  Such
- * requests are served from a static area by a bump pointer.  Its blocks are few, live long and are never reused: free()
- * ignores them, realloc() copies them out.  Each is preceded by its size.  The area is far larger than dlopen of a library
- * with C++ constructors needs (libstdc++ alone takes 72 KiB at start); untouched pages of it cost nothing.
+ * Start-up recursion: dlsym and dlopen allocate, and what they call arrives in our malloc before there is a backend.
+ * Such requests are served from a static area by a bump pointer.  Its blocks are few, live long and are never reused:
+ * free() ignores them, realloc() copies them out.  Each is preceded by its size.  The area is far larger than dlopen of
+ * a library with C++ constructors needs (libstdc++ alone takes 72 KiB at start); untouched pages of it cost nothing.
  *
- * What it leaves out: a backend opened by path keeps its own calls of malloc bound to the program's malloc, that is to the
- * engine.  That is harmless (every pointer is the backend's), it only takes the long way.
+ * What it leaves out: a backend opened by path keeps its own calls of malloc bound to the program's malloc, that is to
+ * the engine.  That is harmless (every pointer is the backend's), it only takes the long way.
  */
 #include "backend.h"
 #include "fork_guard.h"

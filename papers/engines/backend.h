@@ -18,8 +18,8 @@ struct backend {
 };
 extern struct backend backend;
 
-/* Finds the library for the engine of this name; `over` may put a layer around it.  The first caller opens; whoever comes
- * while it does (usually itself, from within the loader) finds it not open yet. */
+/* Finds the library for the engine of this name; `over` may put a layer around it.  The first caller opens; whoever
+ * comes while it does (usually itself, from within the loader) finds it not open yet. */
 void backend_open(const char *engine_name, struct backend (*over)(struct backend found));
 bool backend_is_open(void);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: the arithmetic that locked and lock-free bins share (thesis 6.2): which bin serves a request, and which bin a freed
- * block belongs to.  The second rounds down: a block of n usable bytes serves any bin of at most n, whoever asked for it.
+ * Why: the arithmetic that locked and lock-free bins share (thesis 6.2): which bin serves a request, and which bin a
+ * freed block belongs to.  The second rounds down: a block of n usable bytes serves any bin of at most n, whoever asked
+ * for it.
  */
 #ifndef ENGINES_BINS_H
 #define ENGINES_BINS_H
@@ -43,8 +44,8 @@ static inline unsigned bin_size_most(size_t block_bytes)
     return (unsigned)(by_bytes < BIN_SIZE_MOST ? by_bytes : BIN_SIZE_MOST);
 }
 
-/* One more call since the last refresh; true when it is time for one.  Not atomic on purpose, as in the thesis: a call lost
- * between two threads makes a refresh late by one, an atomic counter would make every call dearer. */
+/* One more call since the last refresh; true when it is time for one.  Not atomic on purpose, as in the thesis: a call
+ * lost between two threads makes a refresh late by one, an atomic counter would make every call dearer. */
 static inline bool refresh_due(uint32_t *calls, uint32_t period)
 {
     uint32_t now = LOAD_RELAXED(calls) + 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Why: MMT's strongest result is not a faster malloc but free checking: PHKmalloc's security checks cost 21 % on the
- * program's thread and 1 % on MMT's server (MMT V-D, figure 11).  To repeat that over any backend the checks are a layer of
- * their own:
+ * program's thread and 1 % on MMT's server (MMT V-D, figure 11).  To repeat that over any backend the checks are a
+ * layer of their own:
  *
  *   SUTLER_CHECKS=inline     around the engine: the program's thread pays.  With the `direct` engine this is PHKmalloc as is.
  *   SUTLER_CHECKS=offloaded  around the backend: whoever calls the backend pays, which in an engine is its second thread.
@@ -11,21 +11,21 @@
  *                            A abort on an error (else report it and ignore the call), J fill freed and new memory with
  *                            0xd0, Z fill new memory with zeros.
  *
- * What is detected: free, realloc and malloc_usable_size of what is no block (wild or interior pointers), and of what was
- * freed already.  PHKmalloc answers that from its page directory; over a foreign backend it takes a table of all blocks:
- * open addressing by address, in shards with a lock each.  A freed block's row stays, marked, until the address is handed
- * out again or the shard is rebuilt: that tells a second free from a wild one.
+ * What is detected: free, realloc and malloc_usable_size of what is no block (wild or interior pointers), and of what
+ * was freed already.  PHKmalloc answers that from its page directory; over a foreign backend it takes a table of all
+ * blocks: open addressing by address, in shards with a lock each.  A freed block's row stays, marked, until the address
+ * is handed out again or the shard is rebuilt: that tells a second free from a wild one.
  *
- * Limits, PHKmalloc's too: a second free after the address was handed out again looks like a proper one.  Offloaded, there
- * is more of that: the server may hand the address out again, into a bucket, before it sees the second free; an error is
- * reported when the server comes to it, after free() returned; and blocks that an engine's bins reuse without asking the
- * backend (lock-free bins) are not seen at all, nor is their memory filled.  If the table cannot grow (no memory), the layer
- * says so once and stops judging.
+ * Limits, PHKmalloc's too: a second free after the address was handed out again looks like a proper one.  Offloaded,
+ * there is more of that: the server may hand the address out again, into a bucket, before it sees the second free; an
+ * error is reported when the server comes to it, after free() returned; and blocks that an engine's bins reuse without
+ * asking the backend (lock-free bins) are not seen at all, nor is their memory filled.  If the table cannot grow (no
+ * memory), the layer says so once and stops judging.
  *
- * fork: the snapshot is taken without the shards' locks, since other prepare handlers may wait for threads that are in our
- * malloc (around.h).  Instead nothing is done meanwhile that a snapshot could catch half-done: a row is complete with its
- * last store, and no shard is rebuilt.  So each is made roomy before, and only if a fork takes so long that one fills up
- * does the layer stop judging.
+ * fork: the snapshot is taken without the shards' locks, since other prepare handlers may wait for threads that are in
+ * our malloc (around.h).  Instead nothing is done meanwhile that a snapshot could catch half-done: a row is complete
+ * with its last store, and no shard is rebuilt.  So each is made roomy before, and only if a fork takes so long that
+ * one fills up does the layer stop judging.
  */
 #include "checks.h"
 #include "around.h"
@@ -197,7 +197,8 @@ bool checks_known(const char *function, void *block)
     return judge(function, block, look_up(block, false, &size));
 }
 
-/* ------------------------------------------------------------------------------------------- the backend, with checks */
+/* ------------------------------------------------------------------------------------------- the backend, with
+ * checks */
 
 static void *checked_malloc(size_t size)
 {

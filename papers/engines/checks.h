@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: the contract of the checking layer (checks.c): around the engine, on the calling thread, or around the backend, on
- * whatever thread calls that.
+ * Why: the contract of the checking layer (checks.c): around the engine, on the calling thread, or around the backend,
+ * on whatever thread calls that.
  */
 #ifndef ENGINES_CHECKS_H
 #define ENGINES_CHECKS_H

@@ -4,7 +4,8 @@
  * machine counts say more than times.  Counted is what is rare and dear anyway: a word to the other thread, a sleep, a
  * wake, a lock found held.  Nothing on the path of a call that needs none of these is counted.
  *
- * Sleeps and wakes are calls of the kernel, each of them, so they are what `strace -f -e trace=futex` shows of an engine.
+ * Sleeps and wakes are calls of the kernel, each of them, so they are what `strace -f -e trace=futex` shows of an
+ * engine.
  */
 #ifndef ENGINES_COUNTS_H
 #define ENGINES_COUNTS_H

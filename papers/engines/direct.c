@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Why: the base line.  No second thread, every request is the backend's: what the entry layer itself costs, and, with
- * SUTLER_CHECKS=inline, what the checks cost a program that has no MMT (the "PHKmalloc with checks" bar of MMT figure 11).
+ * SUTLER_CHECKS=inline, what the checks cost a program that has no MMT (the "PHKmalloc with checks" bar of MMT figure
+ * 11).
  */
 #include "backend.h"
 #include "engine.h"

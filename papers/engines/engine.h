@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: the papers' allocators differ in one thing only, in what happens between a request and an unmodified malloc library
- * below them.  What does not differ is owned once: the malloc entry surface (entry.c), finding that library (backend.c),
- * start and fork (start.c), the end of threads (thread.c), the second thread's life (manager.c).  An engine is one
- * `struct engine`, and this is all of the contract.
+ * Why: the papers' allocators differ in one thing only, in what happens between a request and an unmodified malloc
+ * library below them.  What does not differ is owned once: the malloc entry surface (entry.c), finding that library
+ * (backend.c), start and fork (start.c), the end of threads (thread.c), the second thread's life (manager.c).  An
+ * engine is one `struct engine`, and this is all of the contract.
  *
- * The one decision everything rests on: **a block handed to the program is a block of the backend, exactly as the backend
- * returned it**.  The thesis (6.3) puts a header before each block to find its bin again, and with it comes the question
- * whose pointer a pointer is: one from before start-up, one from memalign, one from a thread that had to go around the
- * engine.  Here the bin of a freed block is read from the backend's own malloc_usable_size (a block of n usable bytes can
- * serve any bin of at most n), so every pointer may be given to the backend at any time, going around the engine is always
- * correct, and no byte is added to a block.  Every library this drives has that function (glibc, jemalloc, mimalloc,
- * tcmalloc, Scudo, Sutler); one that lacks it is refused at start with a message.  The only pointers that are not the
- * backend's are those of the start-up area (backend.c), recognised by their address.
+ * The one decision everything rests on: **a block handed to the program is a block of the backend, exactly as the
+ * backend returned it**.  The thesis (6.3) puts a header before each block to find its bin again, and with it comes the
+ * question whose pointer a pointer is: one from before start-up, one from memalign, one from a thread that had to go
+ * around the engine.  Here the bin of a freed block is read from the backend's own malloc_usable_size (a block of n
+ * usable bytes can serve any bin of at most n), so every pointer may be given to the backend at any time, going around
+ * the engine is always correct, and no byte is added to a block.  Every library this drives has that function (glibc,
+ * jemalloc, mimalloc, tcmalloc, Scudo, Sutler); one that lacks it is refused at start with a message.  The only
+ * pointers that are not the backend's are those of the start-up area (backend.c), recognised by their address.
  *
  * Rules for engines:
  *  - No lock of an engine is held while the backend is called from a program's thread.
@@ -29,8 +29,8 @@
 struct engine_counts;
 
 /* Requests above ENGINE_LARGEST go to the backend directly; so do freed blocks with more usable bytes than
- * ENGINE_LARGE_BLOCK: they are rare, and holding back some hundreds of freed blocks of any size would be a leak.  The gap
- * between the two is room for what a backend rounds up: no block that an engine prepared counts as large. */
+ * ENGINE_LARGE_BLOCK: they are rare, and holding back some hundreds of freed blocks of any size would be a leak.  The
+ * gap between the two is room for what a backend rounds up: no block that an engine prepared counts as large. */
 #define ENGINE_LARGEST     ((size_t)32 * 1024)
 #define ENGINE_LARGE_BLOCK ((size_t)64 * 1024)
 

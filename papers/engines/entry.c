@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: the whole malloc surface, once for all engines.  A program is at any time in one of three phases: no backend yet (the
- * start-up area serves), a backend but not our constructor yet (the backend serves: it is too early for threads and
- * atfork), running (the engine serves).  Because a block is always the backend's own (engine.h) the phases pass into each
- * other with nothing to convert.
+ * Why: the whole malloc surface, once for all engines.  A program is at any time in one of three phases: no backend yet
+ * (the start-up area serves), a backend but not our constructor yet (the backend serves: it is too early for threads
+ * and atfork), running (the engine serves).  Because a block is always the backend's own (engine.h) the phases pass
+ * into each other with nothing to convert.
  *
- * realloc: the thesis's listing allocates and copies but never frees the old block, and after freeing for size 0 goes on to
- * allocate.  Here: size 0 frees and returns NULL (as glibc does); a new size the block can hold, down to half of it, stays in
- * place; two large sizes are the backend's business; everything else is allocate, copy, release the old block.
+ * realloc: the thesis's listing allocates and copies but never frees the old block, and after freeing for size 0 goes
+ * on to allocate.  Here: size 0 frees and returns NULL (as glibc does); a new size the block can hold, down to half of
+ * it, stays in place; two large sizes are the backend's business; everything else is allocate, copy, release the old
+ * block.
  *
- * Left out: children made by raw clone or _Fork (no handlers run, such a child has no manager and waits for one), and malloc
- * from signal handlers (the papers do without, and POSIX forbids it).
+ * Left out: children made by raw clone or _Fork (no handlers run, such a child has no manager and waits for one), and
+ * malloc from signal handlers (the papers do without, and POSIX forbids it).
  */
 #include "around.h"
 #include "backend.h"

@@ -2,8 +2,8 @@
  *
  * Why: the allocator of Bloemendal & Scott's report (2013) as it describes itself, beside which Sutler's lock mode
  * (SUTLER_SYNC=thread) shares the policy but not the sizes.  It is no engine but a malloc library of its own,
- * build/<preset>/engines/libhoard.so, to be preloaded, or to be driven by an engine like any other.  The numbers are the
- * report's sections.
+ * build/<preset>/engines/libhoard.so, to be preloaded, or to be driven by an engine like any other.  The numbers are
+ * the report's sections.
  *
  *   1.1  superblocks of a page; nine size classes, powers of two from 8 to 2,048; four groups by fullness; heaps, a
  *        multiple of the processors, each with a lock; a global heap
@@ -12,14 +12,15 @@
  *   1.5  freed blocks are reused last in, first out
  *   1.6  whoever frees a block locks the heap that its superblock belongs to
  *
- * The report gives no figures for these, so they are Hoard's own (Berger et al. 2000): twice as many heaps as processors,
- * a thread's by a hash; a heap keeps K = 4 superblocks and a quarter of what it holds before it gives anything up.  Larger
- * blocks are mapped one by one.  Pages are never given back, except large blocks'.
+ * The report gives no figures for these, so they are Hoard's own (Berger et al. 2000): twice as many heaps as
+ * processors, a thread's by a hash; a heap keeps K = 4 superblocks and a quarter of what it holds before it gives
+ * anything up.  Larger blocks are mapped one by one.  Pages are never given back, except large blocks'.
  *
- * A block's header is at the beginning of the page of the byte before it: of its superblock, or of itself where it is large.
+ * A block's header is at the beginning of the page of the byte before it: of its superblock, or of itself where it is
+ * large.
  *
- * Locks: a heap's, then the global heap's.  A superblock's `heap` changes with both of these held, the rest of it with the
- * lock of its heap.  fork takes all of them.
+ * Locks: a heap's, then the global heap's.  A superblock's `heap` changes with both of these held, the rest of it with
+ * the lock of its heap.  fork takes all of them.
  */
 #include "base.h"
 #include "counts.h"
@@ -80,7 +81,8 @@ static struct {
     char *next, *end;
 } pages;
 
-/* -------------------------------------------------------------------------------------------------------------- sizes */
+/* --------------------------------------------------------------------------------------------------------------
+ * sizes */
 
 static size_t block_bytes(unsigned class)
 {
@@ -97,7 +99,8 @@ static void *header_of(void *block)
     return (void *)(((uintptr_t)block - 1) & ~(uintptr_t)(PAGE - 1));
 }
 
-/* -------------------------------------------------------------------------------------------- superblocks, heap locked */
+/* -------------------------------------------------------------------------------------------- superblocks, heap
+ * locked */
 
 static unsigned group_of(const struct superblock *superblock)
 {
@@ -225,7 +228,8 @@ static bool take_from_system(struct heap *heap, unsigned class)
     return true;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- fork */
+/* --------------------------------------------------------------------------------------------------------------
+ * fork */
 
 static void fork_prepare(void)
 {
@@ -261,8 +265,8 @@ static __attribute__((noinline)) uint32_t count_heaps(void)
     return LOAD_RELAXED(&heap_count);
 }
 
-/* Linked to be the first constructor of all (-z initfirst): `prepare` handlers are called in the reverse order, so that ours
- * comes last, and no other library's waits for a thread that waits for our locks. */
+/* Linked to be the first constructor of all (-z initfirst): `prepare` handlers are called in the reverse order, so that
+ * ours comes last, and no other library's waits for a thread that waits for our locks. */
 static __attribute__((constructor)) void hoard_constructor(void)
 {
     count_heaps();
@@ -339,7 +343,8 @@ static void small_free(struct superblock *superblock, struct free_block *block)
     mutex_unlock(&heap->lock);
 }
 
-/* ------------------------------------------------------------------------------------------------------- large blocks */
+/* ------------------------------------------------------------------------------------------------------- large
+ * blocks */
 
 /* Below a page the alignment is kept within the mapping's first page, else the block begins a page. */
 static void *large_malloc(size_t alignment, size_t size)
@@ -365,7 +370,8 @@ static struct large *large_of(void *block)
     return large->is_large ? large : NULL;
 }
 
-/* ----------------------------------------------------------------------------------------------------- the interface */
+/* ----------------------------------------------------------------------------------------------------- the
+ * interface */
 
 static void *or_enomem(void *block)
 {
@@ -435,7 +441,8 @@ EXPORT int posix_memalign(void **result, size_t alignment, size_t size)
     if (alignment < sizeof(void *) || (alignment & (alignment - 1)) != 0)
         return EINVAL;
     bool is_small = size <= LARGEST && alignment <= 16;
-    void *block = is_small ? small_malloc(class_of(size < alignment ? alignment : size)) : large_malloc(alignment, size);
+    void *block =
+        is_small ? small_malloc(class_of(size < alignment ? alignment : size)) : large_malloc(alignment, size);
     if (block == NULL)
         return ENOMEM;
     *result = block;

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: the thesis's third attempt (6.3, figures 6.12-6.15, app. E): the bins of 6.2 without mutexes, two atomic operations a
- * call.  malloc reserves a block by an atomic count, which guarantees that one is there, then takes the first one by
- * compare-and-swap.  free puts the block, still hot in the cache, at the front of its bin unless the bin is full, else on a
- * linked free list for the manager.  The written thing here is ours from the description; the published listing has holes:
+ * Why: the thesis's third attempt (6.3, figures 6.12-6.15, app. E): the bins of 6.2 without mutexes, two atomic
+ * operations a call.  malloc reserves a block by an atomic count, which guarantees that one is there, then takes the
+ * first one by compare-and-swap.  free puts the block, still hot in the cache, at the front of its bin unless the bin
+ * is full, else on a linked free list for the manager.  The written thing here is ours from the description; the
+ * published listing has holes:
  *
- * 1. ABA.  It takes {head = A, next = A->next} and swaps head from A to next.  If in between A and next are taken and A is
- *    put back, the swap succeeds and the bin's head is a block the program owns.  Here the word that is swapped holds the
- *    head *and the number of pops*, 16 bytes: a successful swap means that nothing was taken since `pops` was read, which
- *    is before `first` was, so `first` was in the bin all the time and its link stood still.  64 bits do not wrap.
+ * 1. ABA.  It takes {head = A, next = A->next} and swaps head from A to next.  If in between A and next are taken and A
+ *    is put back, the swap succeeds and the bin's head is a block the program owns.  Here the word that is swapped
+ *    holds the head *and the number of pops*, 16 bytes: a successful swap means that nothing was taken since `pops` was
+ *    read, which is before `first` was, so `first` was in the bin all the time and its link stood still.  64 bits do
+ *    not wrap.
  * 2. Reading A->next when A is gone: taken, freed, given to the backend, unmapped.  A page fault, counter or not.  The
- *    manager therefore gives a block to the backend only after an instant at which no thread was between reservation and
- *    swap: every reservation is followed by exactly one pop, so that is `pops == reserved`, and costs the program nothing
- *    (bin_is_quiet).  Hence no other path may give a bin's blocks to the backend: release() below is
- *    called even where the engine is gone around (release_always), and realloc copies (entry.c).
- * 3. The last block.  The listing's free() sets the bin's lastblock when it fills an empty bin, while the manager may be
- *    linking behind the old one.  Here the lowest block belongs to the manager for good: it is in the list and never in
- *    the count, so nobody can reserve it and nobody but the manager appends behind it.  The listing reserves it anew at each
- *    refill; the effect during the refill is the same, and the list is never empty.
+ *    manager therefore gives a block to the backend only after an instant at which no thread was between reservation
+ *    and swap: every reservation is followed by exactly one pop, so that is `pops == reserved`, and costs the program
+ *    nothing (bin_is_quiet).  Hence no other path may give a bin's blocks to the backend: release() below is called
+ *    even where the engine is gone around (release_always), and realloc copies (entry.c).
+ * 3. The last block.  The listing's free() sets the bin's lastblock when it fills an empty bin, while the manager may
+ *    be linking behind the old one.  Here the lowest block belongs to the manager for good: it is in the list and never
+ *    in the count, so nobody can reserve it and nobody but the manager appends behind it.  The listing reserves it anew
+ *    at each refill; the effect during the refill is the same, and the list is never empty.
  * 4. realloc that leaks: see entry.c.
  *
  * The thesis's four header bytes are not there; the bin comes from the backend's usable size (engine.h).
@@ -31,9 +33,9 @@
  *   buffers  a small buffer for each thread before the shared bins
  *   bulk     these filled and emptied by one reservation and one swap for several blocks
  *   foresee  bins are filled for what usually comes next (lock_free_foresee.c)
- * and SUTLER_ENGINE_MANAGERS=n: so many heaps of bins, each with a manager; threads are given to them in turn.  A freed block
- * goes to the heap of whoever frees it, so a thread that has yet to swap in one heap may look at a block that is in
- * another one by now: no block goes to the backend before the bin has come to rest in every heap.
+ * and SUTLER_ENGINE_MANAGERS=n: so many heaps of bins, each with a manager; threads are given to them in turn.  A freed
+ * block goes to the heap of whoever frees it, so a thread that has yet to swap in one heap may look at a block that is
+ * in another one by now: no block goes to the backend before the bin has come to rest in every heap.
  *
  * Two things of the listing (app. E) that the text does not tell of, to be had with the same variable:
  *   emptiest  a refresh first fills bins that are less than an eighth full, then a quarter, then half
@@ -99,16 +101,17 @@ unsigned lfb_bin_for_block(const void *block, size_t usable)
 }
 
 /* Compare-and-swap of {first, pops}. */
-static inline bool swap_first_and_pops(struct bin *bin, struct block *first, uint64_t pops, struct block *to, uint64_t to_pops)
+static inline bool swap_first_and_pops(struct bin *bin, struct block *first, uint64_t pops, struct block *to,
+                                       uint64_t to_pops)
 {
     unsigned __int128 expected = (unsigned __int128)pops << 64 | (uintptr_t)first;
     unsigned __int128 desired = (unsigned __int128)to_pops << 64 | (uintptr_t)to;
     return __sync_bool_compare_and_swap((unsigned __int128 *)(void *)&bin->first, expected, desired);
 }
 
-/* thesis 6.3: the count is the gatekeeper.  Of the reservations that succeed, the k-th to add itself found at least k - 1
- * there (successes are never taken back), and succeeded because `added` was greater: so never more succeed than blocks were
- * added.  A failed attempt counts until it is taken back, which can only make others miss. */
+/* thesis 6.3: the count is the gatekeeper.  Of the reservations that succeed, the k-th to add itself found at least k -
+ * 1 there (successes are never taken back), and succeeded because `added` was greater: so never more succeed than
+ * blocks were added.  A failed attempt counts until it is taken back, which can only make others miss. */
 uint32_t bin_reserve(struct bin *bin, uint32_t wanted)
 {
     if (bin_available(bin) <= 0)
@@ -121,8 +124,8 @@ uint32_t bin_reserve(struct bin *bin, uint32_t wanted)
     return got;
 }
 
-/* `pops` before `first` before the links (1. above).  A link is followed only after seeing that nothing was popped since,
- * so that what it points to was in the bin then, and is mapped for as long as we have not popped (2. above). */
+/* `pops` before `first` before the links (1. above).  A link is followed only after seeing that nothing was popped
+ * since, so that what it points to was in the bin then, and is mapped for as long as we have not popped (2. above). */
 struct block *bin_pop(struct bin *bin, uint32_t count)
 {
     for (;;) {
@@ -139,8 +142,8 @@ struct block *bin_pop(struct bin *bin, uint32_t count)
     }
 }
 
-/* To the front; the pop count stays.  That `first` may be the same again (ABA) does no harm here: it is the block to link
- * to.  Linked first, counted after: whoever reserves finds it. */
+/* To the front; the pop count stays.  That `first` may be the same again (ABA) does no harm here: it is the block to
+ * link to.  Linked first, counted after: whoever reserves finds it. */
 void bin_push(struct bin *bin, struct block *first, struct block *last, uint32_t count)
 {
     struct block *old = LOAD(&bin->first);
@@ -196,9 +199,10 @@ static __attribute__((noinline)) void *allocate_slow(struct heap *heap, unsigned
     }
 }
 
-/* thesis figure 6.13.  `prefetch` (app. E): the first block is fetched before anything else, and, when it is taken, the one
- * that comes next. */
-static inline __attribute__((always_inline)) void *allocate_from(struct heap *heap, unsigned index, size_t size, bool prefetch)
+/* thesis figure 6.13.  `prefetch` (app. E): the first block is fetched before anything else, and, when it is taken, the
+ * one that comes next. */
+static inline __attribute__((always_inline)) void *allocate_from(struct heap *heap, unsigned index, size_t size,
+                                                                 bool prefetch)
 {
     struct bin *bin = &heap->bins[index];
     if (prefetch)
@@ -246,7 +250,8 @@ static inline void release_shared(struct heap *heap, unsigned index, struct bloc
         free_list_add(heap, block);
 }
 
-/* --------------------------------------------------------------- chapter 10: a buffer per thread over the shared bins */
+/* --------------------------------------------------------------- chapter 10: a buffer per thread over the shared
+ * bins */
 
 struct buffers {
     uint8_t count[LFB_BINS];

@@ -3,8 +3,8 @@
  * Why: what the two halves of the lock-free bins share: lock_free_bins.c is what the program's threads do (request
  * processing), lock_free_manager.c what the manager does (system processing).
  *
- * A heap is a set of bins with a manager.  There is one heap; or (SUTLER_ENGINE_MANAGERS, thesis chapter 10) several, each
- * thread has one of them, and its blocks go to and come from that.
+ * A heap is a set of bins with a manager.  There is one heap; or (SUTLER_ENGINE_MANAGERS, thesis chapter 10) several,
+ * each thread has one of them, and its blocks go to and come from that.
  *
  * Who writes what in a bin:
  *   first, pops      one 16-byte word: taken from by compare-and-swap of both, put to by compare-and-swap of `first` alone
@@ -69,8 +69,8 @@ static inline int64_t bin_available(const struct bin *bin)
     return (int64_t)(LOAD(&bin->added) - LOAD(&bin->reserved));
 }
 
-/* No thread is between its reservation and its pop.  `pops` first: pops never pass reservations, so if the later view of
- * `reserved` still equals the earlier one of `pops`, both were equal at that later instant. */
+/* No thread is between its reservation and its pop.  `pops` first: pops never pass reservations, so if the later view
+ * of `reserved` still equals the earlier one of `pops`, both were equal at that later instant. */
 static inline bool bin_is_quiet(const struct bin *bin)
 {
     uint64_t pops = __atomic_load_n(&bin->pops, __ATOMIC_SEQ_CST);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: a bin of the thesis grows by one block with each miss, so a program that wants now these sizes and now those pays for
- * its bins with thousands of misses.  Chapter 10 proposes to "analyze the memory allocation behavior of a program over longer
- * periods of time to identify usage patterns" and to adjust bin sizes "in preparation for future allocation loads", and
- * leaves open how.  This does it as its chapter 11 foresees arguments, by context:
+ * Why: a bin of the thesis grows by one block with each miss, so a program that wants now these sizes and now those
+ * pays for its bins with thousands of misses.  Chapter 10 proposes to "analyze the memory allocation behavior of a
+ * program over longer periods of time to identify usage patterns" and to adjust bin sizes "in preparation for future
+ * allocation loads", and leaves open how.  This does it as its chapter 11 foresees arguments, by context:
  *
  * A period is the time from one refresh to the next, about a thousand mallocs.  Of each of the last periods the manager
- * keeps how many blocks each bin gave out, and as its pattern the bins that gave out an eighth of all or more.  Where the
- * periods just past are the end of a sequence of patterns that was there before, the same is expected to follow that
- * followed then; of several such places the one counts that agrees over the longest stretch, and of those the latest.  Each
- * bin may hold what is expected of it, and the refresh that is under way fills it to that.
+ * keeps how many blocks each bin gave out, and as its pattern the bins that gave out an eighth of all or more.  Where
+ * the periods just past are the end of a sequence of patterns that was there before, the same is expected to follow
+ * that followed then; of several such places the one counts that agrees over the longest stretch, and of those the
+ * latest.  Each bin may hold what is expected of it, and the refresh that is under way fills it to that.
  *
  * A bin that is expected to give out nothing keeps its size; SUTLER_LFB=shrink,foresee makes it smaller when it rests.
  *
@@ -58,7 +58,8 @@ static void note(struct history *history, struct heap *heap)
 static uint32_t agreement(struct history *history, uint32_t then, uint32_t oldest)
 {
     uint32_t newest = history->count - 1, length = 0;
-    while (length <= then - oldest && period(history, then - length)->pattern == period(history, newest - length)->pattern)
+    while (length <= then - oldest &&
+           period(history, then - length)->pattern == period(history, newest - length)->pattern)
         length++;
     return length;
 }

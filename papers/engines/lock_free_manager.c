@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: the manager's half of the lock-free bins (thesis 6.3, figure 6.15): refilling bins behind their last block, from the
- * free list first and from the backend after, the bins that somebody waits on before all others; and giving freed blocks to
- * the backend.
+ * Why: the manager's half of the lock-free bins (thesis 6.3, figure 6.15): refilling bins behind their last block, from
+ * the free list first and from the backend after, the bins that somebody waits on before all others; and giving freed
+ * blocks to the backend.
  *
- * fork: other threads may be anywhere in their pops and pushes, and the pages of one snapshot are not copied at one instant:
- * a bin's head may be from before a pop and the block's link from after it.  So prepare takes every block out of the bins,
- * as a popping thread would, into chains that only it can touch; the parent puts them back.  The child starts each bin anew
- * with its lowest block, which only the paused manager writes, and puts its own copy of the chain back.  Lost in the child are
- * blocks that other threads freed between prepare and fork, and those in the buffers of threads it does not have.
+ * fork: other threads may be anywhere in their pops and pushes, and the pages of one snapshot are not copied at one
+ * instant: a bin's head may be from before a pop and the block's link from after it.  So prepare takes every block out
+ * of the bins, as a popping thread would, into chains that only it can touch; the parent puts them back.  The child
+ * starts each bin anew with its lowest block, which only the paused manager writes, and puts its own copy of the chain
+ * back.  Lost in the child are blocks that other threads freed between prepare and fork, and those in the buffers of
+ * threads it does not have.
  */
 #include "lock_free_bins.h"
 #include "backend.h"
@@ -43,7 +44,8 @@ static void collect_free_list(struct heap *from)
     }
 }
 
-/* thesis 6.3: from the free list if there is one, "only to be freed to the system and at once allocated again" otherwise. */
+/* thesis 6.3: from the free list if there is one, "only to be freed to the system and at once allocated again"
+ * otherwise. */
 static struct block *block_for(struct bin *bin)
 {
     struct block *block = bin->recycled;
@@ -96,7 +98,8 @@ static uint64_t serve_misses(void)
 {
     uint64_t all = 0;
     uint64_t missed;
-    while (UNLIKELY(LOAD(&heap->missed) != 0) && (missed = __atomic_exchange_n(&heap->missed, 0, __ATOMIC_SEQ_CST)) != 0) {
+    while (UNLIKELY(LOAD(&heap->missed) != 0) &&
+           (missed = __atomic_exchange_n(&heap->missed, 0, __ATOMIC_SEQ_CST)) != 0) {
         all |= missed;
         for (; missed != 0; missed &= missed - 1)
             serve_miss((unsigned)__builtin_ctzl(missed));
@@ -206,7 +209,8 @@ static bool wait_for_quiet(const struct bin *bin)
     return true;
 }
 
-/* Gives back what no bin needs.  If this bin, of any heap, does not come to rest, we keep its blocks for the next time. */
+/* Gives back what no bin needs.  If this bin, of any heap, does not come to rest, we keep its blocks for the next
+ * time. */
 static void retire(unsigned index)
 {
     struct bin *bin = &heap->bins[index];
@@ -226,7 +230,8 @@ static void retire(unsigned index)
     }
 }
 
-/* app. E, `emptiest`: bins that are less than an eighth full before those less than a quarter, and these before the rest. */
+/* app. E, `emptiest`: bins that are less than an eighth full before those less than a quarter, and these before the
+ * rest. */
 static void refill_emptiest(void)
 {
     for (uint32_t part = 8; part > 2; part /= 2) {
@@ -298,7 +303,8 @@ void lfb_manage(void)
     manager_end();
 }
 
-/* --------------------------------------------------------------------------------------------------------------- fork */
+/* ---------------------------------------------------------------------------------------------------------------
+ * fork */
 
 static void save(struct bin *bin, struct saved *to)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: the thesis's second attempt (6.2, figures 6.6-6.11): talk less.  The manager keeps bins of ready blocks, one bin for
- * each power of two, and malloc takes the first block of its bin's queue under that bin's mutex.  No thread is asked unless
- * the bin is empty (a miss).  A bin's size starts at 0 and grows by one with each miss, so that sizes the program uses get
- * longer queues; a refresh fills every bin that is under half of its size up to half.  free puts the address into a circular
- * array under a mutex of its own, and the manager gives those to the backend.  Refreshes: after 1,000 mallocs, after 100
- * frees, at once on a miss or a full array.
+ * Why: the thesis's second attempt (6.2, figures 6.6-6.11): talk less.  The manager keeps bins of ready blocks, one bin
+ * for each power of two, and malloc takes the first block of its bin's queue under that bin's mutex.  No thread is
+ * asked unless the bin is empty (a miss).  A bin's size starts at 0 and grows by one with each miss, so that sizes the
+ * program uses get longer queues; a refresh fills every bin that is under half of its size up to half.  free puts the
+ * address into a circular array under a mutex of its own, and the manager gives those to the backend.  Refreshes: after
+ * 1,000 mallocs, after 100 frees, at once on a miss or a full array.
  *
- * Ours: a bin's size is bounded in bytes, too (bins.h); freed blocks above the largest bin go to the backend at once, since
- * a thousand of those waiting in the array could be gigabytes.
+ * Ours: a bin's size is bounded in bytes, too (bins.h); freed blocks above the largest bin go to the backend at once,
+ * since a thousand of those waiting in the array could be gigabytes.
  *
  * The manager calls the backend with no bin or array lock held.  Nobody holds two of these locks.
  *
- * fork: the manager is paused; each lock is taken once, to see everybody out who came before, and then nobody changes what
- * it protects until the fork is done: requests go around the bins (around.h).
+ * fork: the manager is paused; each lock is taken once, to see everybody out who came before, and then nobody changes
+ * what it protects until the fork is done: requests go around the bins (around.h).
  */
 #include "around.h"
 #include "backend.h"
@@ -135,7 +135,8 @@ static void locked_bins_release(void *block)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- manager (thesis figure 6.11) */
+/* ---------------------------------------------------------------------------------------- manager (thesis figure
+ * 6.11) */
 
 /* Under half full: fill to half.  Half of an odd size is rounded up, or a bin of size one would never be filled. */
 static void refill(unsigned index)
@@ -220,7 +221,8 @@ static void locked_bins_manage(void)
     manager_end();
 }
 
-/* --------------------------------------------------------------------------------------------------------- start, fork */
+/* --------------------------------------------------------------------------------------------------------- start,
+ * fork */
 
 static void nothing(void)
 {

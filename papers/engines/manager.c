@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: every engine has a second thread (the thesis's manager, MMT's server), and its life is the same in all: started on
- * the first need, outside of any lock, with all signals blocked; asleep on a futex when there is nothing to do; out of the
- * way of fork; and never the reason that a process does not end.
+ * Why: every engine has a second thread (the thesis's manager, MMT's server), and its life is the same in all: started
+ * on the first need, outside of any lock, with all signals blocked; asleep on a futex when there is nothing to do; out
+ * of the way of fork; and never the reason that a process does not end.
  *
- * An engine whose work can be divided may have several (SUTLER_ENGINE_MANAGERS, thesis chapter 10).  They start together,
- * pause together and end together; which of them has what to do is the engine's affair.
+ * An engine whose work can be divided may have several (SUTLER_ENGINE_MANAGERS, thesis chapter 10).  They start
+ * together, pause together and end together; which of them has what to do is the engine's affair.
  *
  * Sleep and wake need no atomic read-modify-write (MMT III-E2: single-writer counters).  The sleeper stores `sleeping`,
  * fences, looks for work once more, then waits; the waker publishes its work with plain stores, fences, and looks at
- * `sleeping`.  One of the two sees the other; the waker's store of 0 makes a futex wait that has not begun return at once.
+ * `sleeping`.  One of the two sees the other; the waker's store of 0 makes a futex wait that has not begun return at
+ * once.
  *
- * fork: a manager holds its `work` whenever it may be in the middle of something.  A forking thread raises `pausing` and
- * takes `work` of each, so the snapshot holds no half-done work; managers give way at their checkpoints (a mutex alone would
- * be unfair: it could be taken again at once).  The child has none and starts them on its
- * next need.  Whoever waits for a manager meanwhile gives up and goes around it (around.h): the forking thread may be
- * waiting for him, in another library's handler.
+ * fork: a manager holds its `work` whenever it may be in the middle of something.  A forking thread raises `pausing`
+ * and takes `work` of each, so the snapshot holds no half-done work; managers give way at their checkpoints (a mutex
+ * alone would be unfair: it could be taken again at once).  The child has none and starts them on its next need.
+ * Whoever waits for a manager meanwhile gives up and goes around it (around.h): the forking thread may be waiting for
+ * him, in another library's handler.
  *
  * Exit: exit() just ends the manager with the process.  When main leaves by pthread_exit the C library ends the process
- * with the last thread, and the manager would be a thread for ever: so it wakes once a second, and if main is gone and only
- * managers are left, it returns, which ends the process as the last thread of the program would have.  Main says when it
- * ends; where it was not there to be asked to, it is looked for.
+ * with the last thread, and the manager would be a thread for ever: so it wakes once a second, and if main is gone and
+ * only managers are left, it returns, which ends the process as the last thread of the program would have.  Main says
+ * when it ends; where it was not there to be asked to, it is looked for.
  */
 #include "manager.h"
 #include "around.h"

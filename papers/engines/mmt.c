@@ -1,43 +1,45 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: MMT (Tiwari et al. 2010) moves all of malloc to a second thread without changing malloc.  The program's thread is a
- * client that holds, for each request size up to 512 bytes, a bucket of blocks the server allocated ahead of demand; malloc
- * takes the next one, with no lock, no atomic read-modify-write and no word to anybody (III-D2).  free appends to one of two
- * queues of 200; a full one is handed to the server while the client fills the other (III-D1, III-E3).  The server drives
- * the unmodified library with plain calls of malloc and free (mmt_server.c).
+ * Why: MMT (Tiwari et al. 2010) moves all of malloc to a second thread without changing malloc.  The program's thread
+ * is a client that holds, for each request size up to 512 bytes, a bucket of blocks the server allocated ahead of
+ * demand; malloc takes the next one, with no lock, no atomic read-modify-write and no word to anybody (III-D2).  free
+ * appends to one of two queues of 200; a full one is handed to the server while the client fills the other (III-D1,
+ * III-E3).  The server drives the unmodified library with plain calls of malloc and free (mmt_server.c).
  *
  * Client and server talk through counters with one writer each (III-E2): a request is wakeup != served, a queue to be
  * emptied is handed != drained, a bucket to be had is given != taken, one to be filled is ordered != orders_seen.  Full
- * fences appear only where one of them may be asleep, once per request, bucket or queue, and are not on the path of a call.
+ * fences appear only where one of them may be asleep, once per request, bucket or queue, and are not on the path of a
+ * call.
  *
- * The paper's server polls for ever; ours sleeps after a while (manager.c), as it must on one cpu.  That moves one step of the
- * protocol: the paper's client asks for each bucket, and the polling server passes it at once (III-F).  Asking a sleeping
- * one costs a wake and its latency, 25 us for a bucket that lies there full.  So the server gives a bucket as soon as it is
- * full, the client takes it without asking, and two buckets a size change sides as the two queues of III-E3 do: while
- * the client empties one, the server fills the other.  Only a client that finds none asks, and waits.
+ * The paper's server polls for ever; ours sleeps after a while (manager.c), as it must on one cpu.  That moves one step
+ * of the protocol: the paper's client asks for each bucket, and the polling server passes it at once (III-F).  Asking a
+ * sleeping one costs a wake and its latency, 25 us for a bucket that lies there full.  So the server gives a bucket as
+ * soon as it is full, the client takes it without asking, and two buckets a size change sides as the two queues of
+ * III-E3 do: while the client empties one, the server fills the other.  Only a client that finds none asks, and waits.
  *
- * How much is allocated ahead follows the demand (mmt_server.c); SUTLER_MMT_BUCKET=paper has the paper's bucket sizes from
- * the first request on, and a number has buckets of so many blocks, SUTLER_MMT_QUEUE queues of so many (V-E).
+ * How much is allocated ahead follows the demand (mmt_server.c); SUTLER_MMT_BUCKET=paper has the paper's bucket sizes
+ * from the first request on, and a number has buckets of so many blocks, SUTLER_MMT_QUEUE queues of so many (V-E).
  * SUTLER_MMT=conservative orders a bucket when half of the one before it is used (figure 5a), SUTLER_MMT=shortcut has a
  * request that finds no bucket look through the blocks that the thread freed last (V-C).
  *
- * SUTLER_MMT_DESIGN=1..6 are section V's designs, for its figures 7, 8 and 9: 1 all synchronous, 2 deallocation in bulk,
- * 3 to 5 allocation back on the program's thread (mmt_shared.c), 6 (default) the final one.
+ * SUTLER_MMT_DESIGN=1..6 are section V's designs, for its figures 7, 8 and 9: 1 all synchronous, 2 deallocation in
+ * bulk, 3 to 5 allocation back on the program's thread (mmt_shared.c), 6 (default) the final one.
  *
- * With SUTLER_ENGINE_MANAGERS=n several servers divide the clients among them, but for designs 3 and 4, whose one queue has
- * one reader.
+ * With SUTLER_ENGINE_MANAGERS=n several servers divide the clients among them, but for designs 3 and 4, whose one queue
+ * has one reader.
  *
- * Requests above 512 bytes are synchronous (III-F); above ENGINE_LARGEST they go to the library directly, ours.  Freed blocks
- * above ENGINE_LARGE_BLOCK do, too, since 400 of those in the queues could be gigabytes.  With SUTLER_CHECKS=offloaded the
- * client must not look at a block it knows nothing of (usable() of a wild pointer may crash where the server would report
- * it), so all go to the server, and a thread hands its queue over before it asks for something large.
+ * Requests above 512 bytes are synchronous (III-F); above ENGINE_LARGEST they go to the library directly, ours.  Freed
+ * blocks above ENGINE_LARGE_BLOCK do, too, since 400 of those in the queues could be gigabytes.  With
+ * SUTLER_CHECKS=offloaded the client must not look at a block it knows nothing of (usable() of a wild pointer may crash
+ * where the server would report it), so all go to the server, and a thread hands its queue over before it asks for
+ * something large.
  *
  * Threads: a struct client for each (mmt_clients.h).  A thread that has run its exit handlers goes to the library.
  *
- * fork: the server pauses between two steps; the forking thread's client is whole and stays its child's.  The clients of
- * the threads that the child does not have are lost to it with what is in their buckets: they were being changed while the
- * snapshot was made.  A thread that waits for the server while a fork pauses it goes to the library instead (around.h); it
- * leaves its request where it is, and takes the reply back before it makes the next one.
+ * fork: the server pauses between two steps; the forking thread's client is whole and stays its child's.  The clients
+ * of the threads that the child does not have are lost to it with what is in their buckets: they were being changed
+ * while the snapshot was made.  A thread that waits for the server while a fork pauses it goes to the library instead
+ * (around.h); it leaves its request where it is, and takes the reply back before it makes the next one.
  */
 #include "around.h"
 #include "backend.h"
@@ -73,7 +75,8 @@ static inline struct client *client_get(void)
     return LIKELY(my_client != NULL) ? my_client : client_get_slow();
 }
 
-/* ----------------------------------------------------------------------------------------------------------- allocation */
+/* -----------------------------------------------------------------------------------------------------------
+ * allocation */
 
 static void *past_the_server(size_t size, void *freed)
 {
@@ -133,8 +136,8 @@ static void *short_circuit(struct client *client, size_t size)
     return NULL;
 }
 
-/* III-D2, the bucket in use is empty, or (conservative) half of it is used.  Taking the next one orders the one after it
- * ("aggressive", figure 5b), which goes where the empty one was. */
+/* III-D2, the bucket in use is empty, or (conservative) half of it is used.  Taking the next one orders the one after
+ * it ("aggressive", figure 5b), which goes where the empty one was. */
 static __attribute__((noinline)) void *change_bucket(struct client *client, size_t size)
 {
     struct bucket *bucket = client->bucket[size];
@@ -177,7 +180,8 @@ static void *mmt_allocate(size_t size)
     return request(client, size, NULL);
 }
 
-/* --------------------------------------------------------------------------------------------------------- deallocation */
+/* ---------------------------------------------------------------------------------------------------------
+ * deallocation */
 
 /* III-D1, III-E3: the filled queue is the server's from here on. */
 static void hand_over(struct client *client)
@@ -236,7 +240,8 @@ static void mmt_large(void)
         hand_over(my_client);
 }
 
-/* ------------------------------------------------------------------------------------------------- start, threads, fork */
+/* ------------------------------------------------------------------------------------------------- start, threads,
+ * fork */
 
 /* The option's number, if it is one from `least` to `most`. */
 static bool read_number(const char *name, uint32_t least, uint32_t most, uint32_t *number)

@@ -22,7 +22,8 @@ static bool adopt(struct client *client)
 {
     uint32_t retired = CLIENT_RETIRED;
     return LOAD(&client->owner) == CLIENT_RETIRED &&
-           __atomic_compare_exchange_n(&client->owner, &retired, CLIENT_OWNED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+           __atomic_compare_exchange_n(&client->owner, &retired, CLIENT_OWNED, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
 }
 
 /* One that has its buckets still, if there is one. */

@@ -3,13 +3,13 @@
  * Why: what MMT's client (mmt.c) and its server (mmt_server.c) have in common: the clients, and what section V varies.
  * "MMT x" in comments is a section of Tiwari et al. 2010.
  *
- * One server serves all clients, or several share them (SUTLER_ENGINE_MANAGERS); every thread of the program is a client
- * with a struct of its own, which the paper leaves for later ("outside the scope").  A client stays with its
- * server.  Single-writer rule (MMT III-E2, III-E3): each field below has one writer, named by its group; a bucket's writer
- * changes hands with `given` and `ordered`, a queue's with `handed` and `drained`.
+ * One server serves all clients, or several share them (SUTLER_ENGINE_MANAGERS); every thread of the program is a
+ * client with a struct of its own, which the paper leaves for later ("outside the scope").  A client stays with its
+ * server.  Single-writer rule (MMT III-E2, III-E3): each field below has one writer, named by its group; a bucket's
+ * writer changes hands with `given` and `ordered`, a queue's with `handed` and `drained`.
  *
- * Threads come and go: an ended thread's client is retired, and the next thread adopts it, with its buckets if the server
- * has not emptied them yet.
+ * Threads come and go: an ended thread's client is retired, and the next thread adopts it, with its buckets if the
+ * server has not emptied them yet.
  */
 #ifndef ENGINES_MMT_CLIENTS_H
 #define ENGINES_MMT_CLIENTS_H
@@ -29,8 +29,8 @@ struct bucket {
     void *blocks[];
 };
 
-/* HELD: a retired one that nobody may adopt, because a thread forks or the server empties it.  LOST: of a thread that this
- * process, a fork, does not have. */
+/* HELD: a retired one that nobody may adopt, because a thread forks or the server empties it.  LOST: of a thread that
+ * this process, a fork, does not have. */
 enum client_owner { CLIENT_RETIRED, CLIENT_OWNED, CLIENT_HELD, CLIENT_LOST };
 
 struct client {

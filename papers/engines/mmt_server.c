@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: MMT's server acts toward the library like a program: it calls malloc and free, one block at a time, and the library
- * is none the wiser (III-A).  In order of urgency: requests of clients that wait (III-F, "it prioritizes serving an
- * allocation request over deallocation requests"), buckets to be filled, queues to be emptied.  The last two are done in small
- * steps, with a look at the requests after each, so that a client never waits for a whole bucket or queue of another (the
- * collisions of III-D1).
+ * Why: MMT's server acts toward the library like a program: it calls malloc and free, one block at a time, and the
+ * library is none the wiser (III-A).  In order of urgency: requests of clients that wait (III-F, "it prioritizes
+ * serving an allocation request over deallocation requests"), buckets to be filled, queues to be emptied.  The last two
+ * are done in small steps, with a look at the requests after each, so that a client never waits for a whole bucket or
+ * queue of another (the collisions of III-D1).
  *
- * Aggressive preallocation (III-C, III-D2): a size's first request starts its bucket, a bucket's taking the next one at once.
- * A full bucket is given without being asked for (mmt.c); a request that comes while one is being filled gets what is there.
+ * Aggressive preallocation (III-C, III-D2): a size's first request starts its bucket, a bucket's taking the next one at
+ * once.  A full bucket is given without being asked for (mmt.c); a request that comes while one is being filled gets
+ * what is there.
  *
- * How many blocks: the paper has 400 + 4 x size of every size (III-D2) and calls the memory negligible (V-F).  It is not
- * where a program uses many sizes, a few blocks each: two buckets of every size are half a gigabyte.  So a size's first
- * bucket has one block, and each further one is twice as large, up to the paper's size, as long as all of a client's
- * buckets stay within its share: a constant and a part of what the program holds.  Beyond that a size takes from those that
- * want buckets half as often.
+ * How many blocks: the paper has 400 + 4 x size of every size (III-D2) and calls the memory negligible (V-F).  It is
+ * not where a program uses many sizes, a few blocks each: two buckets of every size are half a gigabyte.  So a size's
+ * first bucket has one block, and each further one is twice as large, up to the paper's size, as long as all of a
+ * client's buckets stay within its share: a constant and a part of what the program holds.  Beyond that a size takes
+ * from those that want buckets half as often.
  *
- * Each of several servers looks at its own clients only.  What is reckoned for a share is summed over all, because a thread
- * may free what another server's client allocated.
+ * Each of several servers looks at its own clients only.  What is reckoned for a share is summed over all, because a
+ * thread may free what another server's client allocated.
  *
- * Clients whose thread has ended are not looked at, once they are drained, and hold nothing: their buckets go back to the
- * library, but for a few that stay as they are for the next threads.
+ * Clients whose thread has ended are not looked at, once they are drained, and hold nothing: their buckets go back to
+ * the library, but for a few that stay as they are for the next threads.
  */
 #include "mmt_server.h"
 #include "backend.h"
@@ -79,8 +80,8 @@ static void give_back(void *block)
     count(&mine->blocks_freed, 1);
 }
 
-/* What the program (and its buckets) hold, reckoned from the blocks that were not freed and their mean size: the size of a
- * freed one is not known where checks are offloaded. */
+/* What the program (and its buckets) hold, reckoned from the blocks that were not freed and their mean size: the size
+ * of a freed one is not known where checks are offloaded. */
 static uint64_t held_bytes(void)
 {
     uint64_t allocated = 0, bytes = 0, freed = 0;
@@ -91,7 +92,8 @@ static uint64_t held_bytes(void)
     }
     if (freed > allocated) { /* others than ours are freed here, too */
         uint64_t others = freed - allocated;
-        STORE_RELAXED(&mine->blocks_freed, mine->blocks_freed - (others < mine->blocks_freed ? others : mine->blocks_freed));
+        STORE_RELAXED(&mine->blocks_freed,
+                      mine->blocks_freed - (others < mine->blocks_freed ? others : mine->blocks_freed));
     }
     return freed < allocated ? (allocated - freed) * (bytes / allocated) : 0;
 }
@@ -109,9 +111,9 @@ static void set_target(struct client *client, size_t size, uint32_t target)
     client->target[size] = (uint16_t)target;
 }
 
-/* Looks at the next size, in turn, for one that wanted its last bucket `interval` buckets ago: halves its buckets if it has
- * wanted none for twice as long, or if all are to have less.  Sizes then settle where they want buckets about equally often;
- * halved at every look, they never do. */
+/* Looks at the next size, in turn, for one that wanted its last bucket `interval` buckets ago: halves its buckets if it
+ * has wanted none for twice as long, or if all are to have less.  Sizes then settle where they want buckets about
+ * equally often; halved at every look, they never do. */
 static void make_one_smaller(struct client *client, uint32_t interval, bool less_of_all)
 {
     for (uint32_t i = 0; i <= MMT_SMALL; i++) {
@@ -143,8 +145,8 @@ static uint32_t plan(struct client *client, size_t size)
     return client->target[size];
 }
 
-/* Bucket number `given` goes where number `given - 2` was, which the client is done with when it has taken all others.  One
- * for which there is no memory is not filled: the next request tries again. */
+/* Bucket number `given` goes where number `given - 2` was, which the client is done with when it has taken all others.
+ * One for which there is no memory is not filled: the next request tries again. */
 static void want_filled(struct client *client, size_t size)
 {
     uint64_t bit = (uint64_t)1 << size % 64;
@@ -178,8 +180,9 @@ static void give(struct client *client, size_t size, uint32_t from)
     STORE(&client->given[size], client->given[size] + 1);
 }
 
-/* The client waits, its buckets of this size are empty: it gets what there is of the next one.  Not the first few blocks of
- * it, or it would be back at once, and all of it if it has gone to sleep, since waking it costs more than the rest. */
+/* The client waits, its buckets of this size are empty: it gets what there is of the next one.  Not the first few
+ * blocks of it, or it would be back at once, and all of it if it has gone to sleep, since waking it costs more than the
+ * rest. */
 static bool serve_small(struct client *client, size_t size)
 {
     if (!is_filling(client, size)) {
@@ -304,7 +307,8 @@ static bool work_ahead(void)
     return any;
 }
 
-/* ----------------------------------------------------------------------------------------------- clients come and go */
+/* ----------------------------------------------------------------------------------------------- clients come and
+ * go */
 
 /* Attends to all that may have work, if there may be new ones. */
 static void attend(void)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * Why: MMT's designs 3, 4 and 5 (section V-B) ask whether the program's thread should allocate by itself and leave only
- * deallocation to the server.  Both then work in the library at the same time, whose free lists take a lock (III-C), and the
- * designs show what that costs: 3 with Pthread primitives (sync.h), 4 with "minimalist" ones (III-E1: a spinning
- * compare-and-swap lock and semaphore), 5 with 4's and deallocation in bulk.
+ * deallocation to the server.  Both then work in the library at the same time, whose free lists take a lock (III-C),
+ * and the designs show what that costs: 3 with Pthread primitives (sync.h), 4 with "minimalist" ones (III-E1: a
+ * spinning compare-and-swap lock and semaphore), 5 with 4's and deallocation in bulk.
  *
- * Designs 3 and 4 pass single addresses through one queue of 200 entries, a lock for the queue and two semaphores: items for
- * the server, room for the clients.  The library below has locks of its own today; the paper's lock around it is part of the
- * design and is taken all the same.
+ * Designs 3 and 4 pass single addresses through one queue of 200 entries, a lock for the queue and two semaphores:
+ * items for the server, room for the clients.  The library below has locks of its own today; the paper's lock around it
+ * is part of the design and is taken all the same.
  *
  * The paper's minimalist primitives spin without bound.  These spin briefly, then yield, then sleep for 50 us at a time
  * (engine_relax); the server of design 4 sleeps as all managers do.
@@ -35,7 +35,8 @@ static struct {
     uint32_t first, count;
 } queue;
 
-/* ---------------------------------------------------------------------------------------- minimalist primitives (III-E1) */
+/* ---------------------------------------------------------------------------------------- minimalist primitives
+ * (III-E1) */
 
 static void spin_lock(uint32_t *lock)
 {
@@ -69,7 +70,8 @@ static void spin_semaphore_post(uint32_t *semaphore)
     __atomic_fetch_add(semaphore, 1, __ATOMIC_RELEASE);
 }
 
-/* ------------------------------------------------------------------------------------------------ the library, one user */
+/* ------------------------------------------------------------------------------------------------ the library, one
+ * user */
 
 static void lock(struct mutex *mutex, uint32_t *spin)
 {
@@ -87,8 +89,8 @@ static void unlock(struct mutex *mutex, uint32_t *spin)
         spin_unlock(spin);
 }
 
-/* The one place where "no engine's lock while calling the backend" does not hold: this lock is about the backend.  A call
- * that the backend makes itself goes around it, and so does everybody while a fork is under way. */
+/* The one place where "no engine's lock while calling the backend" does not hold: this lock is about the backend.  A
+ * call that the backend makes itself goes around it, and so does everybody while a fork is under way. */
 static bool library_enter(void)
 {
     if (!mmt_design.allocate_at_client || fork_is_under_way())
@@ -213,7 +215,8 @@ void shared_manage(void)
     manager_end();
 }
 
-/* --------------------------------------------------------------------------------------------------------- start, fork */
+/* --------------------------------------------------------------------------------------------------------- start,
+ * fork */
 
 /* The semaphores say what the queue holds. */
 static void semaphores_init(void)

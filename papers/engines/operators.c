@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: C++ operators usually arrive by themselves, because libstdc++'s call malloc.  Not so when the backend is a library
- * preloaded after the engine that brings operators of its own (jemalloc, mimalloc, tcmalloc, Sutler all do): it would then
- * serve C++ programs past the engine.  So they are defined here, under their mangled names to need no C++ library; when
- * memory runs out the call is handed to the next definition, which knows how to call the new handler, to throw, and
- * (nothrow) to swallow what the handler throws.
+ * Why: C++ operators usually arrive by themselves, because libstdc++'s call malloc.  Not so when the backend is a
+ * library preloaded after the engine that brings operators of its own (jemalloc, mimalloc, tcmalloc, Sutler all do): it
+ * would then serve C++ programs past the engine.  So they are defined here, under their mangled names to need no C++
+ * library; when memory runs out the call is handed to the next definition, which knows how to call the new handler, to
+ * throw, and (nothrow) to swallow what the handler throws.
  */
 #include "base.h"
 #include "say.h"

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: the thesis's first attempt (6.1, figures 6.1-6.5), kept to measure what it measured: one round trip between threads
- * costs many times a malloc.  Every call becomes a message to the manager.  There is one message; the request lock keeps
- * other requests from disturbing it until it is answered, the data lock protects its fields, two condition variables tell of
- * a request and of its answer.  malloc is all request processing, nothing runs in parallel.  free is answered as soon as the
- * manager has noted the address (request processing); the backend's free comes after the signal (system processing), when
- * the program already runs on.
+ * Why: the thesis's first attempt (6.1, figures 6.1-6.5), kept to measure what it measured: one round trip between
+ * threads costs many times a malloc.  Every call becomes a message to the manager.  There is one message; the request
+ * lock keeps other requests from disturbing it until it is answered, the data lock protects its fields, two condition
+ * variables tell of a request and of its answer.  malloc is all request processing, nothing runs in parallel.  free is
+ * answered as soon as the manager has noted the address (request processing); the backend's free comes after the signal
+ * (system processing), when the program already runs on.
  *
- * The data lock is let go for the system processing, or the program could not return from its wait until that is over and
- * nothing would overlap; `busy` says that the manager is at it.
+ * The data lock is let go for the system processing, or the program could not return from its wait until that is over
+ * and nothing would overlap; `busy` says that the manager is at it.
  *
- * fork: prepare counts up engine_forks and waits, under the request lock, until no message is under way and the manager is
- * not busy.  Whoever gets the request lock after that goes around (around.h), so the manager stays idle without being held.
+ * fork: prepare counts up engine_forks and waits, under the request lock, until no message is under way and the manager
+ * is not busy.  Whoever gets the request lock after that goes around (around.h), so the manager stays idle without
+ * being held.
  */
 #include "around.h"
 #include "backend.h"

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: LFMalloc's other use of restartable sections, from its outlook (5.1): "a simple free block cache stacked on top of
- * the existing malloc subsystem".  For each cid and size class there is a list of free blocks, popped and pushed in
- * sections of a few plain instructions; a list that is empty is refilled from the unmodified library below, and of one that
- * is full half goes back there, both in bulk.  So a malloc of 1990 gets a fast path without locks, and neither it nor the
- * program knows.
+ * Why: LFMalloc's other use of restartable sections, from its outlook (5.1): "a simple free block cache stacked on top
+ * of the existing malloc subsystem".  For each cid and size class there is a list of free blocks, popped and pushed in
+ * sections of a few plain instructions; a list that is empty is refilled from the unmodified library below, and of one
+ * that is full half goes back there, both in bulk.  So a malloc of 1990 gets a fast path without locks, and neither it
+ * nor the program knows.
  *
- * Sections, cids and the fence are the library's own (src/rcs).  The class of a freed block is read from what the backend
- * says is usable, rounded down, as in all engines; that of a request is rounded up.  The slow paths change a list by
- * rcs_compare_and_store: they take all of one, or put one where there is none.
+ * Sections, cids and the fence are the library's own (src/rcs).  The class of a freed block is read from what the
+ * backend says is usable, rounded down, as in all engines; that of a request is rounded up.  The slow paths change a
+ * list by rcs_compare_and_store: they take all of one, or put one where there is none.
  *
- * fork: a list must not change while the snapshot is made.  So prepare gives every cid the closed cache, from which nothing
- * can be popped and to which nothing can be pushed, and fences: whoever was in a section starts again and finds that one.
- * Other threads use the backend meanwhile, nobody waits.  Where the fence is refused the child forgets what was cached: a
- * list may be torn.
+ * fork: a list must not change while the snapshot is made.  So prepare gives every cid the closed cache, from which
+ * nothing can be popped and to which nothing can be pushed, and fences: whoever was in a section starts again and finds
+ * that one.  Other threads use the backend meanwhile, nobody waits.  Where the fence is refused the child forgets what
+ * was cached: a list may be torn.
  *
- * Without restartable sequences (old kernels, Valgrind) every request goes to the backend.  Left out: malloc in the child
- * of a vfork, whose cid another thread may have by now.
+ * Without restartable sequences (old kernels, Valgrind) every request goes to the backend.  Left out: malloc in the
+ * child of a vfork, whose cid another thread may have by now.
  */
 #include "rcs_cache.h"
 #include "backend.h"
@@ -81,7 +81,8 @@ static bool list_replace(struct cache *cache, uint32_t class, uint64_t expected,
     return rcs_compare_and_store(as_heap(cache), place, expected, place, list) == rcs_done;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- allocation */
+/* -----------------------------------------------------------------------------------------------------------
+ * allocation */
 
 static void return_all(uint64_t list)
 {
@@ -92,8 +93,8 @@ static void return_all(uint64_t list)
     }
 }
 
-/* A quarter of what a list may hold, so that a size that is used once costs little; the list is in reverse order, so that
- * what was allocated first is popped first. */
+/* A quarter of what a list may hold, so that a size that is used once costs little; the list is in reverse order, so
+ * that what was allocated first is popped first. */
 static uint64_t make_list(uint32_t class)
 {
     uint64_t list = 0, most = rcs_cache_limits[class] / 4;
@@ -129,7 +130,8 @@ static void *rcs_cache_allocate(size_t size)
     return rcs_cache_pop(class_of_request[(size + STEP - 1) / STEP]);
 }
 
-/* --------------------------------------------------------------------------------------------------------- deallocation */
+/* ---------------------------------------------------------------------------------------------------------
+ * deallocation */
 
 /* Takes the whole list, gives the upper half to the backend and puts the rest back. */
 static void return_half(struct cache *cache, uint32_t class)
@@ -174,7 +176,8 @@ static void rcs_cache_release(void *block)
         rcs_cache_push(class_of_block[usable / STEP], block);
 }
 
-/* --------------------------------------------------------------------------------------------------------- start, fork */
+/* --------------------------------------------------------------------------------------------------------- start,
+ * fork */
 
 static void classes_start(void)
 {

@@ -2,9 +2,9 @@
  *
  * Why: what the sections of rcs_cache (assembly) and its slow paths (C) share.
  *
- * A cache is what `struct heap` is in the library: heap_of_cid says which one a section works on (src/rcs/rcs.h).  A list is
- * one word, the top block's address << 16 | how many there are, and the first word of a block is the list below it; so a
- * pop is a load and a store.
+ * A cache is what `struct heap` is in the library: heap_of_cid says which one a section works on (src/rcs/rcs.h).  A
+ * list is one word, the top block's address << 16 | how many there are, and the first word of a block is the list below
+ * it; so a pop is a load and a store.
  */
 #ifndef ENGINES_RCS_CACHE_H
 #define ENGINES_RCS_CACHE_H

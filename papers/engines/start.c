@@ -2,10 +2,10 @@
  *
  * Why: start and fork, for all engines.
  *
- * fork: our handlers are registered after the backend's (it is warmed up first), so our prepare runs before its prepare:
- * the manager is waited for while the backend's locks are still free.  Handlers of others may allocate in between, and may
- * wait for threads that allocate: a forking thread goes around the engine from prepare to parent or child, and so does
- * whoever would have to wait for the paused manager (around.h).
+ * fork: our handlers are registered after the backend's (it is warmed up first), so our prepare runs before its
+ * prepare: the manager is waited for while the backend's locks are still free.  Handlers of others may allocate in
+ * between, and may wait for threads that allocate: a forking thread goes around the engine from prepare to parent or
+ * child, and so does whoever would have to wait for the paused manager (around.h).
  */
 #include "around.h"
 #include "backend.h"
@@ -47,9 +47,9 @@ static void fork_child(void)
     engine_bypass--;
 }
 
-/* A library that takes a backtrace now and then (Scudo does) has libgcc_s loaded for its first one.  On the manager's thread
- * that waits for the loader's lock, which a thread inside dlopen may hold while it waits for the manager.  So the first one
- * is now.  The C library's own malloc takes none. */
+/* A library that takes a backtrace now and then (Scudo does) has libgcc_s loaded for its first one.  On the manager's
+ * thread that waits for the loader's lock, which a thread inside dlopen may hold while it waits for the manager.  So
+ * the first one is now.  The C library's own malloc takes none. */
 static void load_unwinder(void)
 {
     Dl_info below;

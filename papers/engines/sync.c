@@ -83,8 +83,8 @@ bool semaphore_try(struct semaphore *semaphore)
     return false;
 }
 
-/* A waiter counts itself before it looks at the value again (in the kernel); a poster adds to the value before it looks for
- * waiters. */
+/* A waiter counts itself before it looks at the value again (in the kernel); a poster adds to the value before it looks
+ * for waiters. */
 bool semaphore_wait(struct semaphore *semaphore, long ms)
 {
     if (semaphore_try(semaphore))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: a mutex, a condition and a semaphore that sleep, for the designs that the papers build from Pthread's.  They are made
- * as the C library's are (a word in user space, the kernel asked only by who has to wait or has somebody to wake; no
- * spinning).  They are our own because each call of the kernel is to be counted (counts.h), because none of these waits may
- * be a cancellation point (malloc is none), and because a forked child gets them back by storing zeros.
+ * Why: a mutex, a condition and a semaphore that sleep, for the designs that the papers build from Pthread's.  They are
+ * made as the C library's are (a word in user space, the kernel asked only by who has to wait or has somebody to wake;
+ * no spinning).  They are our own because each call of the kernel is to be counted (counts.h), because none of these
+ * waits may be a cancellation point (malloc is none), and because a forked child gets them back by storing zeros.
  *
  * Fork: no wait here is longer than LOOK_MS, so that who waits sees that a fork is under way (around.h).
  */

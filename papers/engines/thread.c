@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: see thread.h.  The main thread is marked even if it owns nothing: what remains of a process whose main thread has
- * ended is to end with the last thread of the program (manager.c).
+ * Why: see thread.h.  The main thread is marked even if it owns nothing: what remains of a process whose main thread
+ * has ended is to end with the last thread of the program (manager.c).
  */
 #include "thread.h"
 #include "around.h"

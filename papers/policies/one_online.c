@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * LFMalloc's policy (Dice & Garthwaite 2002, section 3.2.2): a heap has one superblock of a class online.  Whatever left
- * the active slot is offline, in the global heap, and all frees of its blocks are remote.
+ * LFMalloc's policy (Dice & Garthwaite 2002, section 3.2.2): a heap has one superblock of a class online.  Whatever
+ * left the active slot is offline, in the global heap, and all frees of its blocks are remote.
  */
 #include "policy.h"
 

@@ -11,7 +11,8 @@
 struct answer *answer_find(struct predict_client *client, uint64_t number, const uint64_t *key)
 {
     struct answer *found = NULL;
-    uint64_t wrong = 0, head = client->answers_head, tail = LOAD(&client->x_answers_tail), valid = LOAD(&client->x_valid_from);
+    uint64_t wrong = 0, head = client->answers_head, tail = LOAD(&client->x_answers_tail),
+             valid = LOAD(&client->x_valid_from);
     if (head < valid)
         head = valid;
     for (; head < tail && found == NULL; head++) {
@@ -34,8 +35,8 @@ struct answer *answer_find(struct predict_client *client, uint64_t number, const
     return found;
 }
 
-/* An answer that is being computed is waited for if it was begun about half of the function's time ago; a younger one is
- * not: to compute it here takes little longer, and the worker gets ahead meanwhile. */
+/* An answer that is being computed is waited for if it was begun about half of the function's time ago; a younger one
+ * is not: to compute it here takes little longer, and the worker gets ahead meanwhile. */
 bool answer_is_there(struct predict_client *client, struct answer *answer)
 {
     uint32_t state = LOAD(&answer->x_state);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: what the files of the caller's side (see client.h) have of each other.  All of it is for the calling thread's own
- * clients, within predict_ask() and predict_done(), but where it says otherwise.
+ * Why: what the files of the caller's side (see client.h) have of each other.  All of it is for the calling thread's
+ * own clients, within predict_ask() and predict_done(), but where it says otherwise.
  */
 #ifndef PREDICT_CALLER_H
 #define PREDICT_CALLER_H

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: a client is one thread's use of one function, seen from both sides: the caller's (caller.h) and that of the second
- * thread (worker.c).  Between them are two rings, each with one producer and one consumer, and nothing else:
+ * Why: a client is one thread's use of one function, seen from both sides: the caller's (caller.h) and that of the
+ * second thread (worker.c).  Between them are two rings, each with one producer and one consumer, and nothing else:
  *
  *   history   caller -> worker   {call's number, key}: what the arguments were.  Published every `handover` calls.  When
  *                                it is full the caller leaves entries out: the numbers show the gap.
  *   answers   worker -> caller   {call's number, key, result, errno, flags}.  An entry is published before its result is
  *                                computed, so that a caller who comes meanwhile knows to wait, then marked as ready.
  *
- * Neither side ever waits for the other, but for the caller that finds its answer being computed: it waits if about half of
- * that is done, and no longer than the original takes.  So a worker that is late, asleep or (in the child of a _Fork) missing only means no answers.
+ * Neither side ever waits for the other, but for the caller that finds its answer being computed: it waits if about
+ * half of that is done, and no longer than the original takes.  So a worker that is late, asleep or (in the child of a
+ * _Fork) missing only means no answers.
  *
- * A field is written by one side.  `x_` marks those the other side reads.  A client begins watched: calls are counted and
- * timed, there is no second thread.  After `threshold` calls of a function slow enough it is given rings and put on the
- * worker's list.  When it does not pay, or the thread ends, it is retired; the worker frees it.
+ * A field is written by one side.  `x_` marks those the other side reads.  A client begins watched: calls are counted
+ * and timed, there is no second thread.  After `threshold` calls of a function slow enough it is given rings and put on
+ * the worker's list.  When it does not pay, or the thread ends, it is retired; the worker frees it.
  */
 #ifndef PREDICT_CLIENT_H
 #define PREDICT_CLIENT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: the context predictor of the thesis (figure 11.1, appendix D), after Sazeides and Smith.  The contexts are the rows
- * of a matrix, each a finite sequence of values.  The last values are compared with the contexts:
+ * Why: the context predictor of the thesis (figure 11.1, appendix D), after Sazeides and Smith.  The contexts are the
+ * rows of a matrix, each a finite sequence of values.  The last values are compared with the contexts:
  *
  *   - The best match is the place in a row before which as many of the last values stand as possible, at most `order`,
  *     and where the row goes on.  Only if it goes on at none, a place where it ends.
@@ -13,11 +13,11 @@
  *
  *   - If the match is at the end of a row with room, the value is appended: the context is made longer.
  *   - If the row goes on, but was right the last time, it is only doubted: one stray value changes nothing.
- *   - Else a context is added: a row that begins with the last values (as many as there are, at most `order`) and goes on
- *     with the value.  From now on these last values, and each shorter ending of them, lead to the new row: that corrects
- *     the old one.  The oldest row makes room if all are used.
- *   - The place after the value is where the values before it lead to, as far as they lead nowhere yet, and as far as the
- *     row holds the values that really came.
+ *   - Else a context is added: a row that begins with the last values (as many as there are, at most `order`) and goes
+ *     on with the value.  From now on these last values, and each shorter ending of them, lead to the new row: that
+ *     corrects the old one.  The oldest row makes room if all are used.
+ *   - The place after the value is where the values before it lead to, as far as they lead nowhere yet, and as far as
+ *     the row holds the values that really came.
  *
  * An index leads from the last 1, 2, ... `order` values to a place: chained hashing, compared in full, so that nothing
  * depends on the hash.  A node is a place and a length; its links are in an array beside the matrix.

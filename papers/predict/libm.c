@@ -4,9 +4,9 @@
  * function that has been found too cheap (most are, within their first 64 calls) costs a load, a branch and a jump more
  * than libm's own from then on.
  *
- * SUTLER_PREDICT=auto|off|force and the options of predict.h set it up; SUTLER_PREDICT_REPORT=1 prints a line a function at
- * the end.  Left out: what libm calls within itself (a complex exponential's sine), the vector forms, and the SVID error
- * handling of programs linked before glibc 2.27 (they get today's exp, log and pow).
+ * SUTLER_PREDICT=auto|off|force and the options of predict.h set it up; SUTLER_PREDICT_REPORT=1 prints a line a
+ * function at the end.  Left out: what libm calls within itself (a complex exponential's sine), the vector forms, and
+ * the SVID error handling of programs linked before glibc 2.27 (they get today's exp, log and pow).
  */
 #include "wrapped.h"
 
@@ -134,7 +134,8 @@ static __attribute__((constructor)) void prepare(void)
     find_originals();
     for (size_t i = 0; i < FUNCTION_COUNT; i++) {
         const enum predict_kind kinds[] = {rows[i].kind, rows[i].kind};
-        predict_open(&functions[i], rows[i].name, rows[i].compute, NULL, rows[i].arguments, rows[i].results, kinds, &options);
+        predict_open(&functions[i], rows[i].name, rows[i].compute, NULL, rows[i].arguments, rows[i].results, kinds,
+                     &options);
     }
     __atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
 }

@@ -4,11 +4,12 @@
  * appendix D: "a library was created to log the arguments").  libsutler-predict-log.so, preloaded, with
  * SUTLER_PREDICT_LOG=PREFIX and SUTLER_PREDICT_LOG_CALLS (records a thread, default two million).
  *
- * Records go straight into a mapping of the file.  Each thread has its own file and takes no lock; a child of fork begins
- * files of its own; a call in a signal handler that interrupted the recording is not recorded.  Every 16th call is timed.
+ * Records go straight into a mapping of the file.  Each thread has its own file and takes no lock; a child of fork
+ * begins files of its own; a call in a signal handler that interrupted the recording is not recorded.  Every 16th call
+ * is timed.
  *
- * The file is opened by its path for each window and closed again: a program may close descriptors that are not its own,
- * and a number that was kept would then be one of its files.
+ * The file is opened by its path for each window and closed again: a program may close descriptors that are not its
+ * own, and a number that was kept would then be one of its files.
  */
 #include "wrapped.h" /* first: it asks for all that the system declares */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: the thesis (chapter 11) proposes to use a spare processor for a function that is slow and whose arguments follow a
- * pattern: a second thread predicts the arguments of the next calls and computes their results ahead.  This is the C core
- * of that; predict.hpp makes a C++ object of it, libm.c wraps the functions of libm.
+ * Why: the thesis (chapter 11) proposes to use a spare processor for a function that is slow and whose arguments follow
+ * a pattern: a second thread predicts the arguments of the next calls and computes their results ahead.  This is the C
+ * core of that; predict.hpp makes a C++ object of it, libm.c wraps the functions of libm.
  *
- * A function qualifies if its result depends on its arguments alone (and on the floating-point environment), if it has no
- * side effect, and if it may be called with arguments the program never passes, on another thread, and returns for them:
- * exit() waits for it.  Nobody checks that.
+ * A function qualifies if its result depends on its arguments alone (and on the floating-point environment), if it has
+ * no side effect, and if it may be called with arguments the program never passes, on another thread, and returns for
+ * them: exit() waits for it.  Nobody checks that.
  *
  * A call is two halves around the original:
  *
@@ -17,14 +17,15 @@
  *     call.result[0] = result;
  *     predict_done(&function, &call);
  *
- * What a caller sees is what the original would have done: the same bits, errno and floating-point exception flags.  The
- * floating-point control word (rounding, denormals) is part of the key.  A call in an environment whose exceptions trap
- * goes to the original.
+ * What a caller sees is what the original would have done: the same bits, errno and floating-point exception flags.
+ * The floating-point control word (rounding, denormals) is part of the key.  A call in an environment whose exceptions
+ * trap goes to the original.
  *
  * Threads: any.  Each thread has its own history and its own answers for each function.  A call from a signal handler
- * that interrupted predict_ask or predict_done of its thread goes to the original.  No call takes a lock, allocates with
- * malloc or waits, but for the one that starts the second thread (only where no signal is blocked but those the process began with: in a handler one is),
- * and for an answer that is being computed (never longer than the original takes).
+ * that interrupted predict_ask or predict_done of its thread goes to the original.  No call takes a lock, allocates
+ * with malloc or waits, but for the one that starts the second thread (only where no signal is blocked but those the
+ * process began with: in a handler one is), and for an answer that is being computed (never longer than the original
+ * takes).
  */
 #ifndef PREDICT_PREDICT_H
 #define PREDICT_PREDICT_H
@@ -105,10 +106,11 @@ struct predict_counts {
 
 /* Makes `function` ready.  `arguments` and `results` count words; `kinds` has one entry an argument. */
 void predict_open(struct predict_function *function, const char *name, predict_compute *compute, void *context,
-                  size_t arguments, size_t results, const enum predict_kind *kinds, const struct predict_options *options);
+                  size_t arguments, size_t results, const enum predict_kind *kinds,
+                  const struct predict_options *options);
 
-/* No call may be in progress or follow.  Returns when the second thread is no longer in the function, which it may be with
- * arguments of its own choice. */
+/* No call may be in progress or follow.  Returns when the second thread is no longer in the function, which it may be
+ * with arguments of its own choice. */
 void predict_close(struct predict_function *function);
 
 /* True: call->result is the answer.  False: compute it, then say predict_done(), or leave it at that (an exception, a

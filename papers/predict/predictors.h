@@ -9,8 +9,9 @@
  *             first two values are enough)
  *   context   the value that followed the same values before (context.h)
  *
- * Score: 0 to 65535.  After each value a method that had foreseen it goes up by an eighth of what is left above, one that
- * had not goes down by an eighth.  The best is the one with the highest score, of equals the first in the list above.
+ * Score: 0 to 65535.  After each value a method that had foreseen it goes up by an eighth of what is left above, one
+ * that had not goes down by an eighth.  The best is the one with the highest score, of equals the first in the list
+ * above.
  *
  * A run of guesses ahead (predictor_ahead_*) follows the best method and takes each guess for the truth.  It ends where
  * the method has no guess, or only one drawn by lot.

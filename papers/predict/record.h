@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: the form of a log of arguments, written by log.c, read by replay.c and by papers/tests/predict/replay.py.  One file a
- * thread, PREFIX.PID.TID: a header page, then records in the order of the calls.  A record whose function is 0 ends it (the
- * file is made in advance, window by window, so that a thread that is killed leaves all it did).
+ * Why: the form of a log of arguments, written by log.c, read by replay.c and by papers/tests/predict/replay.py.  One
+ * file a thread, PREFIX.PID.TID: a header page, then records in the order of the calls.  A record whose function is 0
+ * ends it (the file is made in advance, window by window, so that a thread that is killed leaves all it did).
  */
 #ifndef PREDICT_RECORD_H
 #define PREDICT_RECORD_H

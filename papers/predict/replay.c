@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: how many arguments of a log (record.h) the predictors foresee, one step ahead each, in the form of the thesis's table
- * D.1: for each function, and for all functions together in the order of their calls.
+ * Why: how many arguments of a log (record.h) the predictors foresee, one step ahead each, in the form of the thesis's
+ * table D.1: for each function, and for all functions together in the order of their calls.
  *
  *     predict_replay [--most CALLS] FILE...
  *

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: the switch-off.  Whether it pays is measured as it is used.  Some calls are timed from beginning to end (`with`),
- * some are not looked up at all and only the original is timed (`plain`).  A review compares the two every 10 ms.  A gain
- * counts if it is two per cent, more than the clock does not see, and if there was an answer to gain by: a loaded machine
- * makes gains of nothing.  Seven reviews in a row without a gain, or one after 80 ms without, and this thread gives the
- * function up: for good if it never paid, else for 100 ms, and then for twice as long each time, up to 10 s.  When four
- * threads have given up for good, or the function takes less than the floor, nobody asks any more.  A single measurement
- * counts as at most 16 times the usual, so that a preemption decides nothing.
+ * Why: the switch-off.  Whether it pays is measured as it is used.  Some calls are timed from beginning to end
+ * (`with`), some are not looked up at all and only the original is timed (`plain`).  A review compares the two every 10
+ * ms.  A gain counts if it is two per cent, more than the clock does not see, and if there was an answer to gain by: a
+ * loaded machine makes gains of nothing.  Seven reviews in a row without a gain, or one after 80 ms without, and this
+ * thread gives the function up: for good if it never paid, else for 100 ms, and then for twice as long each time, up to
+ * 10 s.  When four threads have given up for good, or the function takes less than the floor, nobody asks any more.  A
+ * single measurement counts as at most 16 times the usual, so that a preemption decides nothing.
  */
 #include "caller.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: the first calls of a function in a thread are counted and timed; from the threshold on, a function slow enough gets
- * the second thread.
+ * Why: the first calls of a function in a thread are counted and timed; from the threshold on, a function slow enough
+ * gets the second thread.
  */
 #include "caller.h"
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: the second thread.  Its life is that of the engines' (papers/engines/manager.c, linked into this library): started on the
- * first need, asleep on a futex when there is nothing to do, out of the way of fork, never the reason that a process does
- * not end.  It serves all clients in turn: learns their history, and computes one answer of each.
+ * Why: the second thread.  Its life is that of the engines' (papers/engines/manager.c, linked into this library):
+ * started on the first need, asleep on a futex when there is nothing to do, out of the way of fork, never the reason
+ * that a process does not end.  It serves all clients in turn: learns their history, and computes one answer of each.
  *
  * The list of clients is changed under the manager's `work` lock only, which a fork, a thread's end and predict_close()
- * take as well (manager_pause).  The lock is not held while a function computes: that may take long, and nobody waits for
- * it but predict_close() and exit().
+ * take as well (manager_pause).  The lock is not held while a function computes: that may take long, and nobody waits
+ * for it but predict_close() and exit().
  *
- * Guesses run ahead of what is known.  A guess for a call that has begun by now is taken for true and not computed, so a
- * worker that is slower than its caller computes every second call, and the caller the others.  When the history turns out
- * to differ from what was guessed, for more than one stray value, all answers not yet used are declared void, and guessing
- * begins anew after it.
+ * Guesses run ahead of what is known.  A guess for a call that has begun by now is taken for true and not computed, so
+ * a worker that is slower than its caller computes every second call, and the caller the others.  When the history
+ * turns out to differ from what was guessed, for more than one stray value, all answers not yet used are declared void,
+ * and guessing begins anew after it.
  */
 #include "client.h"
 #include "say.h"
@@ -57,7 +57,8 @@ static bool learn_history(struct predict_client *client)
         const struct history *call = &client->history[head % HISTORY_SLOTS];
         predictor_learn(&client->predictor, call->key);
         overtaken |= call->number >= client->next_number;
-        bool right = predict_keys_equal(client->issued[call->number % ISSUED_SLOTS], call->key, client->function->words);
+        bool right =
+            predict_keys_equal(client->issued[call->number % ISSUED_SLOTS], call->key, client->function->words);
         client->wrong_in_row = right ? 0 : client->wrong_in_row + 1;
         client->learnt = call->number + 1;
     }
@@ -76,8 +77,8 @@ static bool has_room(const struct predict_client *client)
     return !stopped && tail - first < client->function->options.ahead && tail - head < ANSWER_SLOTS - 1;
 }
 
-/* A worker that has just begun what the caller then does itself is late at the next call as well, and so on: it leaves that
- * one to the caller, until it is ahead. */
+/* A worker that has just begun what the caller then does itself is late at the next call as well, and so on: it leaves
+ * that one to the caller, until it is ahead. */
 static void choose_lead(struct predict_client *client, uint64_t begun)
 {
     uint64_t refused = LOAD_RELAXED(&client->x_refused);

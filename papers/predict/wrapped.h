@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: what both libraries over libm's functions share (libm.c predicts, log.c records): the table's numbers, a function's
- * number as a word of bits, and the way to the original.  `next_NAME` is the original of NAME; before the first call it is
- * a stand-in that looks all of them up.  Numbers are moved as bits, never converted: a signalling NaN stays what it is.
+ * Why: what both libraries over libm's functions share (libm.c predicts, log.c records): the table's numbers, a
+ * function's number as a word of bits, and the way to the original.  `next_NAME` is the original of NAME; before the
+ * first call it is a stand-in that looks all of them up.  Numbers are moved as bits, never converted: a signalling NaN
+ * stays what it is.
  */
 #ifndef PREDICT_WRAPPED_H
 #define PREDICT_WRAPPED_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: what threads that have ended leave behind in an allocator with something for each thread.  The main thread times a
- * loop of `blocks` blocks of eight sizes, allocated and freed; `threads` threads run it shortly and end; it is timed again.
- * `after_over_before` is 1 where they left nothing.  An operation is one block of the main thread's.
+ * Why: what threads that have ended leave behind in an allocator with something for each thread.  The main thread times
+ * a loop of `blocks` blocks of eight sizes, allocated and freed; `threads` threads run it shortly and end; it is timed
+ * again.  `after_over_before` is 1 where they left nothing.  An operation is one block of the main thread's.
  */
 #include "args.h"
 #include "clock.h"

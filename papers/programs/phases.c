@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Why: a program whose demand comes in phases: `live` blocks of one size are built up, used and freed, then as many of
- * another, in turn through `sizes`; `rounds` times.  It is what chapter 10 of the thesis has in mind where it would have the
- * manager "identify usage patterns" and adjust its bins "in preparation for future allocation loads".  `work` steps of
- * computation stand between two calls.  An operation is one block.
+ * another, in turn through `sizes`; `rounds` times.  It is what chapter 10 of the thesis has in mind where it would
+ * have the manager "identify usage patterns" and adjust its bins "in preparation for future allocation loads".  `work`
+ * steps of computation stand between two calls.  An operation is one block.
  */
 #include "args.h"
 #include "clock.h"

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// Why: from which cost on, and with how many arguments foreseen, does it pay to have a second thread compute a function's
-// results ahead (papers/predict/)?  An operation is one call of the function and `gap` steps of other work, about a nanosecond
-// each.  The arguments go round a cycle of `period` values; all but `accuracy` per cent of them are replaced by values that
-// nobody can foresee.  `form`: the function itself (plain), behind a predictor that may give up (threaded), behind one that
-// may not (forced: what it costs where it does not pay), the same with the results of former calls kept (memo).  Without it the
-// form is what BENCH_PREDICT says, or plain: so a suite can compare the forms as it compares libraries.
+// Why: from which cost on, and with how many arguments foreseen, does it pay to have a second thread compute a
+// function's results ahead (papers/predict/)?  An operation is one call of the function and `gap` steps of other work,
+// about a nanosecond each.  The arguments go round a cycle of `period` values; all but `accuracy` per cent of them are
+// replaced by values that nobody can foresee.  `form`: the function itself (plain), behind a predictor that may give up
+// (threaded), behind one that may not (forced: what it costs where it does not pay), the same with the results of
+// former calls kept (memo).  Without it the form is what BENCH_PREDICT says, or plain: so a suite can compare the forms
+// as it compares libraries.
 //
-// Functions: `steps`, which takes `cost` steps; and three that programs have: the regularized incomplete gamma function by
-// its series (gamma), a Bessel function of order 20 (bessel), an interpolation in a table with searches (table).
+// Functions: `steps`, which takes `cost` steps; and three that programs have: the regularized incomplete gamma function
+// by its series (gamma), a Bessel function of order 20 (bessel), an interpolation in a table with searches (table).
 #include "args.h"
 #include "clock.h"
 #include "predict.hpp"
@@ -135,7 +136,8 @@ int main(int argc, char **argv)
     std::vector<double> arguments;
     for (uint64_t i = 0; i < ops; i++) {
         bool foreseen = random_below(&random, 100) < accuracy;
-        arguments.push_back(foreseen ? 1 + static_cast<double>(i % period) * 0.37 : 1 + random_below(&random, 1u << 31) * 0x1p-31 * 40);
+        arguments.push_back(foreseen ? 1 + static_cast<double>(i % period) * 0.37
+                                     : 1 + random_below(&random, 1u << 31) * 0x1p-31 * 40);
     }
     predict_options options = predict_options_from_environment();
     options.mode = std::strcmp(form, "threaded") == 0 ? PREDICT_AUTO : PREDICT_FORCED;

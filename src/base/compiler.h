@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the code asks of the compiler, and the three tiers of invariants.  One that does not hold ends the process with one
- * line, "sutler: internal error: ...", and abort().
+ * What the code asks of the compiler, and the three tiers of invariants.  One that does not hold ends the process with
+ * one line, "sutler: internal error: ...", and abort().
  *   CHECK(condition)   always on: cheap, on slow paths, where going on would hand out memory that is somebody else's.
  *   ASSERT(condition)  in debug builds, cheap: locks held, states, arguments.
  *   AUDIT(call)        in debug builds: may walk a whole structure.  The call returns what is wrong with it, or NULL.

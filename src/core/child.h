@@ -23,8 +23,8 @@ static inline bool child_is_noticed(void)
 void child_recover(void);
 /* The same for who is in no slow path; a signal handler that has interrupted one leaves it to that (slow.c). */
 void child_notice_outside(void);
-/* By a child, in a slow path: forgets the manager of its parent and the vforks of other threads, which it has not; its first
- * malloc is to begin with memory of its own (heap/inherited.h). */
+/* By a child, in a slow path: forgets the manager of its parent and the vforks of other threads, which it has not; its
+ * first malloc is to begin with memory of its own (heap/inherited.h). */
 void child_begin_anew(void);
 /* How often this process and its parents have recovered, as children. */
 uint8_t child_recoveries(void);

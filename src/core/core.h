@@ -21,10 +21,10 @@ enum hot_pushed {
 /* In rcs mode, one try each. */
 void *hot_pop(size_t c);
 enum hot_pushed hot_push(void *block, struct superblock *s);
-/* Puts a block of another heap's superblock, whose `batch` is not 0, into the outbox (heap/outbox.h).  Returns the chain
- * that the caller has to deliver (free_deliver), which is this block's if it is as long as a batch now, or another slice's
- * that had its place; or SEND_KEPT; or SEND_REFUSED if there is no outbox or the section was interrupted; or SEND_DOUBLE if
- * it is the chain's top block already. */
+/* Puts a block of another heap's superblock, whose `batch` is not 0, into the outbox (heap/outbox.h).  Returns the
+ * chain that the caller has to deliver (free_deliver), which is this block's if it is as long as a batch now, or
+ * another slice's that had its place; or SEND_KEPT; or SEND_REFUSED if there is no outbox or the section was
+ * interrupted; or SEND_DOUBLE if it is the chain's top block already. */
 uint64_t hot_send(void *block, const struct superblock *s);
 
 /* Where the fast paths go when the case is not simple. */

@@ -3,11 +3,11 @@
  * fork.  The child has the memory as it was at one instant, and only the thread that forked.
  *
  * No lock of the heap is taken before.  Between our handler and the fork libc and other libraries take locks of their
- * own, stdio's for one, and whoever holds those may be about to allocate: it would wait for us, and we for it.  So other
- * threads may be caught anywhere in their slow paths, and the child makes whole what they had half-done, before it goes
- * on (heap/recover.c).  Sections need nothing: each changes the heap by one store, which the child's copy of memory has
- * or has not.  Only the manager, which holds no lock of anybody else's, is waited for, and not for long: the child of a
- * program of one thread then has nothing to recover.
+ * own, stdio's for one, and whoever holds those may be about to allocate: it would wait for us, and we for it.  So
+ * other threads may be caught anywhere in their slow paths, and the child makes whole what they had half-done, before
+ * it goes on (heap/recover.c).  Sections need nothing: each changes the heap by one store, which the child's copy of
+ * memory has or has not.  Only the manager, which holds no lock of anybody else's, is waited for, and not for long: the
+ * child of a program of one thread then has nothing to recover.
  *
  * _Fork and raw clone run no handlers.  A page that reads as zero in the child tells it; its first slow path recovers.
  * So does that of a child made by a signal handler that had interrupted a slow path: what its own thread has in hand

@@ -4,8 +4,8 @@
  *
  * The fast path handles a block of a superblock of the running cid's heap.  Here comes the rest: what it was
  * interrupted in, blocks of other heaps (pushed to the superblock's remote list, LFMalloc section 3.2.2, with one
- * compare-and-swap; small ones by way of the heap's outbox, heap/outbox.h, many at a time), large blocks, NULL, and every
- * pointer that is none of ours.  In lock mode every call comes here.
+ * compare-and-swap; small ones by way of the heap's outbox, heap/outbox.h, many at a time), large blocks, NULL, and
+ * every pointer that is none of ours.  In lock mode every call comes here.
  */
 #include "core/child.h"
 #include "core/core.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the fast paths are to sections, in lock mode: a pop or a push under the heap's lock, taken by one
- * compare-and-swap and released by a store.  Inline, one try each: nobody waits here, and whatever is not simple (a list
- * that is empty, a lock that is held, a thread that was interrupted inside the allocator, a child that has to recover
- * first) is left to the slow path.
+ * compare-and-swap and released by a store.  Inline, one try each: nobody waits here, and whatever is not simple (a
+ * list that is empty, a lock that is held, a thread that was interrupted inside the allocator, a child that has to
+ * recover first) is left to the slow path.
  *
  * A pop takes from the heap the thread's last slow path was on.  When two threads are on one heap sooner or later one
  * finds the lock held; its slow path asks which cpu it runs on.

@@ -4,8 +4,8 @@
  *
  * Follow a malloc: hot_x86_64.S finds the class and pops a block from the active superblock of the heap that belongs to
  * the running cid.  If that list is empty it comes here, to malloc_slow: the heap is locked, given an active superblock
- * with blocks (heap/refill.c), and the pop is tried again.  Sizes above the largest class come through malloc_any: their
- * blocks are spans or mappings (heap/large.c).
+ * with blocks (heap/refill.c), and the pop is tried again.  Sizes above the largest class come through malloc_any:
+ * their blocks are spans or mappings (heap/large.c).
  *
  * In lock mode the fast path is switched off (its limits are zero) and every call comes here, to malloc_any, which
  * has another one (locked.h).

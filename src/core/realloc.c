@@ -104,7 +104,8 @@ EXPORT void *realloc(void *p, size_t size)
         return resize(p, size);
     if (block_fits(bytes, size))
         return p;
-    return bytes < size ? grow(p, bytes, size) : move(p, (struct block){.kind = block_superblock, .bytes = bytes}, size);
+    return bytes < size ? grow(p, bytes, size)
+                        : move(p, (struct block){.kind = block_superblock, .bytes = bytes}, size);
 }
 
 EXPORT void *reallocarray(void *p, size_t count, size_t size)

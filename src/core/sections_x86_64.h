@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The three sections of malloc and free, as macros: the fast paths (hot_x86_64.S) have them in line, the slow paths call
- * them as functions (sections_x86_64.S).
+ * The three sections of malloc and free, as macros: the fast paths (hot_x86_64.S) have them in line, the slow paths
+ * call them as functions (sections_x86_64.S).
  */
 #include "heap/layout.h"
 #include "rcs/section_x86_64.h"
@@ -77,9 +77,9 @@
 	je	\notify
 .endm
 
-/* Puts block %rdi of superblock %rax into the outbox of the running cid's heap, on the chain of its slice (heap/outbox.h);
- * goes to `refused` if there is no outbox.  Leaves in %r11 the chain that is the caller's to deliver: this one if it is as
- * long as a batch now, another slice's that had its place, or 0.  Uses rcx rdx rsi r8 r9 r10. */
+/* Puts block %rdi of superblock %rax into the outbox of the running cid's heap, on the chain of its slice
+ * (heap/outbox.h); goes to `refused` if there is no outbox.  Leaves in %r11 the chain that is the caller's to deliver:
+ * this one if it is as long as a batch now, another slice's that had its place, or 0.  Uses rcx rdx rsi r8 r9 r10. */
 .macro SEND name, refused, double
 	movq	%rdi, %r10
 	shrq	$SLICE_SHIFT, %r10

@@ -33,7 +33,8 @@ static COLD void tell_there_are_none(void)
         return;
     is_told = true;
     struct line line = LINE_EMPTY;
-    line_text(&line, "sutler: mallocx(): arenas and thread caches are not kept; the block comes from the ordinary heap\n");
+    line_text(&line,
+              "sutler: mallocx(): arenas and thread caches are not kept; the block comes from the ordinary heap\n");
     line_tell(&line);
 }
 

@@ -2,9 +2,9 @@
  *
  * glibc's questions about the heap, answered for ours, and macOS's about sizes.
  *
- * mallopt: what only tunes glibc's malloc is accepted (1) and has no effect, as a hint may; a value that its manual calls
- * wrong is refused (0), and so is what would have to change what the program sees: M_PERTURB, M_CHECK_ACTION.  The table is in
- * docs/tuning.md.
+ * mallopt: what only tunes glibc's malloc is accepted (1) and has no effect, as a hint may; a value that its manual
+ * calls wrong is refused (0), and so is what would have to change what the program sees: M_PERTURB, M_CHECK_ACTION.
+ * The table is in docs/tuning.md.
  *
  * Free memory is counted as such if it was in use before: not address space that was only ever opened.  It is in free
  * blocks, free spans and kept mappings; the last no longer count as "mmapped".

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * jemalloc's control (jemalloc(3), "MALLCTL NAMESPACE"), as far as programs ask it about their memory.  A program linked with
- * jemalloc and run under this library (Debian's redis) would otherwise be answered by jemalloc, whose heap is empty: a
- * fragmentation of 0 or infinity, which some act upon.  What redis asks for is answered for our heap; other names are
- * unknown (ENOENT), so that who looks for jemalloc itself (thread.allocatedp, opt.*, prof.*) does not find it.
+ * jemalloc's control (jemalloc(3), "MALLCTL NAMESPACE"), as far as programs ask it about their memory.  A program
+ * linked with jemalloc and run under this library (Debian's redis) would otherwise be answered by jemalloc, whose heap
+ * is empty: a fragmentation of 0 or infinity, which some act upon.  What redis asks for is answered for our heap; other
+ * names are unknown (ENOENT), so that who looks for jemalloc itself (thread.allocatedp, opt.*, prof.*) does not find
+ * it.
  *
  * Figures are those of the last time "epoch" was written, as there.  Our size classes are its bins, with slabs of one
- * region, since a superblock is carved bit by bit: what redis computes from them is the bytes in free blocks.  Arenas and
- * caches are names only (docs/decisions/0013-no-arenas.md): one with functions of its own for getting memory is refused.
+ * region, since a superblock is carved bit by bit: what redis computes from them is the bytes in free blocks.  Arenas
+ * and caches are names only (docs/decisions/0013-no-arenas.md): one with functions of its own for getting memory is
+ * refused.
  *
  * Only in the shared library: a static program is linked with one allocator.
  */
@@ -199,7 +201,8 @@ EXPORT int mallctlnametomib(const char *name, size_t *mib, size_t *length)
     return ENOENT;
 }
 
-EXPORT int mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t *old_length, void *new, size_t new_length)
+EXPORT int mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t *old_length, void *new,
+                        size_t new_length)
 {
     (void)mib, (void)mib_length, (void)old, (void)old_length, (void)new, (void)new_length;
     return ENOENT;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * The manager's look behind live blocks: a block that is never freed never has its canary looked at by the program.  A run
- * goes on where the last one ended, for as long as its budget lasts, and every block's turn comes while the heap changes.
+ * The manager's look behind live blocks: a block that is never freed never has its canary looked at by the program.  A
+ * run goes on where the last one ended, for as long as its budget lasts, and every block's turn comes while the heap
+ * changes.
  *
- * Nothing is locked.  While a state says that its block is live the canary is whole: malloc sets the state last, free and
- * realloc change it first.  So a broken canary counts if the state was the same before and after it was read; and because
- * the block may have been freed and handed out again in between, if that is so several times.
+ * Nothing is locked.  While a state says that its block is live the canary is whole: malloc sets the state last, free
+ * and realloc change it first.  So a broken canary counts if the state was the same before and after it was read; and
+ * because the block may have been freed and handed out again in between, if that is so several times.
  *
- * Nor does a superblock stay what it was: it may be released, and it may lend slices (lend.h), where blocks of others lie then.
- * Their states are not looked at as if they were of its blocks.
+ * Nor does a superblock stay what it was: it may be released, and it may lend slices (lend.h), where blocks of others
+ * lie then.  Their states are not looked at as if they were of its blocks.
  */
 #include "hardened/hardened.h"
 #include "hardened/report.h"
@@ -20,8 +21,8 @@
 
 static uint32_t next_slice;
 
-/* Whether a block of so many bytes at `p` is the superblock's still.  Next to a look at the block, which is in no cache, this
- * costs nothing. */
+/* Whether a block of so many bytes at `p` is the superblock's still.  Next to a look at the block, which is in no
+ * cache, this costs nothing. */
 static bool is_own(const struct superblock *s, const char *p, size_t bytes)
 {
     return slice_kind(&s->slice) == slice_superblock && s->block_bytes == bytes && superblock_of(p) == s &&
@@ -47,7 +48,8 @@ static COLD void look_again(const void *p, const struct superblock *s, size_t by
     const uint8_t state = state_get(p);
     for (int i = 0; i < LOOKS_MAX; i++) {
         pause();
-        bool is_as_before = state_is_live(state) && state_get(p) == state && is_own(s, p, bytes) && is_broken(p, state, bytes);
+        bool is_as_before =
+            state_is_live(state) && state_get(p) == state && is_own(s, p, bytes) && is_broken(p, state, bytes);
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
         if (!is_as_before || state_get(p) != state || !is_own(s, p, bytes))
             return;

@@ -107,7 +107,8 @@ static NOINLINE void free_slowly(void *p, struct claim claim)
     harden_retire(p, live, claim.function, claim.caller);
 }
 
-/* The quick way: a block of a superblock, with the mitigations that are usual, and nothing wrong.  False: nothing was done. */
+/* The quick way: a block of a superblock, with the mitigations that are usual, and nothing wrong.  False: nothing was
+ * done. */
 static inline __attribute__((always_inline)) bool free_quickly(void *p, size_t claimed_size)
 {
     struct live live;

@@ -8,12 +8,12 @@
  *         the block is zero but for its next?                the canary is whole?  else an overflow
  *         canary behind `size`                               state = quarantined; clear the block
  *         state = live, and how much more than `size`        old = exchanged with a place of the quarantine
- *                                                            old is still quarantined, and zero?  else a double free, or a
- *                                                            write after free
- *                                                            state of old = freed; plain free of old
+ *                                                            old is still quarantined, and zero?  else a double free,
+ *                                                            or a write after free state of old = freed; plain free of
+ *                                                            old
  *
- * The state is out of band (marks/state.h).  Blocks above CLASS_BYTES_MAX are in large.c; those that are mappings of their
- * own have their state in the table of mappings (foreign.c).
+ * The state is out of band (marks/state.h).  Blocks above CLASS_BYTES_MAX are in large.c; those that are mappings of
+ * their own have their state in the table of mappings (foreign.c).
  */
 #ifndef SUTLER_HARDENED_HARDENED_H
 #define SUTLER_HARDENED_HARDENED_H
@@ -43,8 +43,8 @@ struct live {
     uint8_t state; /* as it was read, of a block of the region */
 };
 
-/* So much of a block is read again when it is handed out.  All of it is read when it leaves quarantine: then its lines are
- * still in the cache, as a rule, and when it is handed out they are not. */
+/* So much of a block is read again when it is handed out.  All of it is read when it leaves quarantine: then its lines
+ * are still in the cache, as a rule, and when it is handed out they are not. */
 #define CHECKED_BYTES_MAX 64u
 
 /* ---- malloc.c ---- */
@@ -113,12 +113,12 @@ static inline bool find_quickly(const void *p, struct live *live)
 
 typedef uint64_t words16 __attribute__((vector_size(16)));
 
-/* Where words number `i` are, if there are others behind them; else 0.  A branch, if the compiler made one of it, would be
- * foretold no better than sizes are. */
+/* Where words number `i` are, if there are others behind them; else 0.  A branch, if the compiler made one of it, would
+ * be foretold no better than sizes are. */
 #define AT_BLOCK(i, bytes) ((size_t)((bytes) > 16 * (i) + 16) * (16 * (i)))
 
-/* Clears a block: a multiple of 16 bytes, aligned so.  Up to 64 bytes there is no branch: which sizes come next cannot be
- * foreseen, and a wrong guess costs more than a few stores that overlap. */
+/* Clears a block: a multiple of 16 bytes, aligned so.  Up to 64 bytes there is no branch: which sizes come next cannot
+ * be foreseen, and a wrong guess costs more than a few stores that overlap. */
 static inline void clear_block(void *p, size_t bytes)
 {
     char *at = p, *last = at + bytes - 16;

@@ -34,7 +34,8 @@ struct batch {
 };
 _Static_assert(sizeof(struct batch) == 4096, "a page");
 
-/* {address | GENERATION_MASK: how often a batch was opened}: a batch that is open again is not taken for what it was. */
+/* {address | GENERATION_MASK: how often a batch was opened}: a batch that is open again is not taken for what it
+ * was. */
 #define GENERATION_MASK ((uintptr_t)4095)
 static _Atomic uintptr_t open_of_slot[SLOT_MAX + 1];
 static _Atomic uintptr_t openings;
@@ -74,8 +75,8 @@ static void give_spare(struct batch *b)
     } while (!atomic_compare_exchange_weak(&spare, &old, new));
 }
 
-/* In place of `full`.  The one thread whose turn it is makes it longer than that, so that there are few; others, who could
- * not wait for it, may be many. */
+/* In place of `full`.  The one thread whose turn it is makes it longer than that, so that there are few; others, who
+ * could not wait for it, may be many. */
 static bool map_chunk(struct chunk *full, bool is_one)
 {
     const size_t total = full != NULL ? full->total : 0;
@@ -96,9 +97,9 @@ static bool map_chunk(struct chunk *full, bool is_one)
     return true;
 }
 
-/* One thread maps, however many have come here.  None waits for long, as the one may be the caller itself, below a signal;
- * and none at all while there is no memory: each free would wait, and a signal handler that frees for longer than its signal
- * takes to come again never lets the one go on. */
+/* One thread maps, however many have come here.  None waits for long, as the one may be the caller itself, below a
+ * signal; and none at all while there is no memory: each free would wait, and a signal handler that frees for longer
+ * than its signal takes to come again never lets the one go on. */
 static bool replace_chunk(struct chunk *full)
 {
     bool is_one = false;
@@ -282,7 +283,7 @@ static void resolve_batch(struct batch *b, size_t (*resolve)(void *p, bool is_fi
             left++;
             continue;
         }
-        atomic_store_explicit(&b->place[n], GONE, memory_order_relaxed); /* before: a fork may lose it, not have it twice */
+        atomic_store_explicit(&b->place[n], GONE, memory_order_relaxed); /* before: a fork may lose it */
         if ((bytes = resolve(p, is_first)) != 0) {
             gone_bytes += bytes;
             gone++;

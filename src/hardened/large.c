@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Blocks of the hardened library that lie in no superblock: spans, mappings of their own, and those for signal handlers.
- * And every pointer that is none of ours.
+ * Blocks of the hardened library that lie in no superblock: spans, mappings of their own, and those for signal
+ * handlers.  And every pointer that is none of ours.
  *
- * A large block ends in a page that cannot be touched.  Freed, it is cleared: up to CLEARED_MAX by writing zeros, above by
- * giving its pages back, and there it cannot be touched at all.  Then its addresses are kept for as long as the places of
- * one ring last.  A fork leaves each block in the ring, or on its way and lost.
+ * A large block ends in a page that cannot be touched.  Freed, it is cleared: up to CLEARED_MAX by writing zeros, above
+ * by giving its pages back, and there it cannot be touched at all.  Then its addresses are kept for as long as the
+ * places of one ring last.  A fork leaves each block in the ring, or on its way and lost.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -88,8 +88,8 @@ enum found harden_find(const void *p, struct live *live)
 
 /* ---- taking ---- */
 
-/* With the sweep, what leaves quarantine is not free yet; and what is kept by then may have been given back on the way.  A
- * handler that interrupted a slow path must not wait for the locks that this takes. */
+/* With the sweep, what leaves quarantine is not free yet; and what is kept by then may have been given back on the way.
+ * A handler that interrupted a slow path must not wait for the locks that this takes. */
 bool quarantine_release_everything(void)
 {
     if (in_slow_path)
@@ -107,8 +107,8 @@ static void guard(void *p, size_t bytes, bool guarded)
         os_guard((char *)p + bytes, marks.guard_bytes, guarded);
 }
 
-/* The table's lock is held in slow paths only: a signal handler that comes meanwhile must not wait for it.  Who does not
- * enter here has entered: a handler that interrupted a slow path is sent away before. */
+/* The table's lock is held in slow paths only: a signal handler that comes meanwhile must not wait for it.  Who does
+ * not enter here has entered: a handler that interrupted a slow path is sent away before. */
 static bool note_mapping(const void *p, size_t slack, enum family family, bool is_quarantined)
 {
     const bool entered = slow_enter();
@@ -148,7 +148,8 @@ void *large_harden(size_t size, size_t alignment, bool *zero, enum family family
         clear_block(p, block.bytes);
         return harden_block(p, size, block.bytes, family);
     }
-    dress_large(p, (struct live){.bytes = block.bytes - marks.guard_bytes, .size = size, .family = family, .kind = block.kind});
+    dress_large(
+        p, (struct live){.bytes = block.bytes - marks.guard_bytes, .size = size, .family = family, .kind = block.kind});
     return p;
 }
 
@@ -171,7 +172,9 @@ void *large_reharden(void *p, struct live live, size_t size)
         return NULL;
     }
     struct block block = block_find(moved);
-    dress_large(moved, (struct live){.bytes = block.bytes - marks.guard_bytes, .size = size, .family = live.family, .kind = block.kind});
+    dress_large(moved,
+                (struct live){
+                    .bytes = block.bytes - marks.guard_bytes, .size = size, .family = live.family, .kind = block.kind});
     return moved;
 }
 
@@ -203,8 +206,8 @@ static void clear_large(void *p, struct live live)
         clear_bytes(p, live.bytes);
 }
 
-/* Its size is its own no more: what is left of a block in quarantine is found by its slice, or the table.  False if there is
- * none. */
+/* Its size is its own no more: what is left of a block in quarantine is found by its slice, or the table.  False if
+ * there is none. */
 static bool find_freed(const void *p, struct live *live)
 {
     bool is_quarantined;
@@ -276,7 +279,8 @@ static bool enter_quarantine(void *p, struct live live)
     return state_free(p);
 }
 
-/* By a handler that interrupted a slow path: what the ring gives back could not be taken.  It goes without quarantine. */
+/* By a handler that interrupted a slow path: what the ring gives back could not be taken.  It goes without
+ * quarantine. */
 static void free_large_later(void *p, struct live live)
 {
     clear_bytes(p, live.bytes);
@@ -309,7 +313,7 @@ void large_unharden(void *p, struct claim claim)
 {
     struct live live;
     switch (harden_find(p, &live)) {
-    case found_unknown: /* a signal handler, in the middle of a slow path: it is looked at by the plain library, later */
+    case found_unknown: /* a signal handler in a slow path: the plain library looks at it, later */
         plain_free(p);
         return;
     case found_live:

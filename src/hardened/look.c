@@ -20,7 +20,8 @@
 /* It takes about as long to wake the manager as to read so much. */
 #define HELPED_LEAST ((size_t)2 << 20)
 
-static struct os_span *piece; /* not a variable of the library's, which is a part of the program if that is linked with it */
+/* Not a variable of the library's, which is a part of the program if that is linked with it. */
+static struct os_span *piece;
 static unsigned pieces;
 static size_t noted_bytes;
 static _Atomic unsigned taken;
@@ -103,7 +104,8 @@ static void note(struct os_span span)
 bool look_later(struct os_span pages)
 {
     const bool is_outside = pages.end <= hot.region_base || pages.start >= hot.region_base + hot.flat_bytes;
-    if (pages.start % LINE_BYTES != 0 || pages.end % LINE_BYTES != 0 || !(is_heap(pages) || (is_outside && os_keys_are_known())))
+    if (pages.start % LINE_BYTES != 0 || pages.end % LINE_BYTES != 0 ||
+        !(is_heap(pages) || (is_outside && os_keys_are_known())))
         return false;
     for (uintptr_t at = pages.start, next; at < pages.end; at = next) {
         next = min_size(align_down(at, PIECE_BYTES) + PIECE_BYTES, pages.end);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory that is read where it lies, while the threads are stopped.  It is noted in pieces first, and then read by whoever
- * sweeps, and by the manager as well if that comes by in time (look_help, manager/jobs.h): a sweep by a thread of the
- * program is over sooner so.
+ * Memory that is read where it lies, while the threads are stopped.  It is noted in pieces first, and then read by
+ * whoever sweeps, and by the manager as well if that comes by in time (look_help, manager/jobs.h): a sweep by a thread
+ * of the program is over sooner so.
  *
  * Of a superblock's memory only what the program has is read.
  */

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * The quarantine of blocks of superblocks: for each cid and class a ring of places.  A freed block takes the place of one
- * that was put there earlier, which is released.  The ring is gone through in steps of one or two places, by a hash of the
- * block and a secret: so a block stays for at least half as many frees of its class as there are places (less by one for
- * each section that was interrupted), and in which order blocks are released cannot be told.
+ * The quarantine of blocks of superblocks: for each cid and class a ring of places.  A freed block takes the place of
+ * one that was put there earlier, which is released.  The ring is gone through in steps of one or two places, by a hash
+ * of the block and a secret: so a block stays for at least half as many frees of its class as there are places (less by
+ * one for each section that was interrupted), and in which order blocks are released cannot be told.
  *
- * A ring holds QUARANTINE_BYTES of blocks, of larger classes one or two blocks: what is in quarantine is bounded, and small
- * enough to stay in the processor's cache.
+ * A ring holds QUARANTINE_BYTES of blocks, of larger classes one or two blocks: what is in quarantine is bounded, and
+ * small enough to stay in the processor's cache.
  *
- * The blocks' addresses could as well go to the manager, which would keep a longer queue; that costs more than the queue
- * itself (docs/decisions/0024-checks-where-the-line-is.md).
+ * The blocks' addresses could as well go to the manager, which would keep a longer queue; that costs more than the
+ * queue itself (docs/decisions/0024-checks-where-the-line-is.md).
  *
  * A place is exchanged by a section of the cid (quarantine_x86_64.S); to empty the rings of other cids they are taken
- * away, and a fence sent.  Where there are no sections, or none for this, a place is exchanged by an atomic instruction.  A
- * signal handler or a fork finds each block in one place or on its way; in the child of a fork, what was on its way is lost.
+ * away, and a fence sent.  Where there are no sections, or none for this, a place is exchanged by an atomic
+ * instruction.  A signal handler or a fork finds each block in one place or on its way; in the child of a fork, what
+ * was on its way is lost.
  */
 #include "hardened/quarantine.h"
 
@@ -26,7 +27,7 @@
 #define QUARANTINE_BYTES 2048u
 #define PLACES_MAX       128u
 #define PLACES_TOTAL     1024u
-#define ATTEMPTS         8u /* where sections are interrupted: at a ring's first block often, for its page is not there yet */
+#define ATTEMPTS         8u /* sections are interrupted: often at a ring's first block, whose page is not there yet */
 
 struct ring {
     uint32_t at, mask; /* the place that was last; racy without sections, where it only says which is next */
@@ -79,7 +80,8 @@ static COLD void start(unsigned slot)
         os_unmap(r, align_up(sizeof *r, os_page_bytes));
 }
 
-/* Mixed twice: blocks lie at equal distances, and there are keys by which one product hardly changes from one to the next. */
+/* Mixed twice: blocks lie at equal distances, and there are keys by which one product hardly changes from one to the
+ * next. */
 static uint32_t quarantine_step(const void *p, uint32_t at)
 {
     uint64_t mixed = ((uintptr_t)p ^ at) * marks.order_key;

@@ -8,8 +8,8 @@
 #include "base/compiler.h"
 #include "marks/layout.h"
 
-/* Puts the block of class `c` into quarantine and returns the one in whose place it is; NULL: there was none.  `p` itself if
- * there is no quarantine at the moment. */
+/* Puts the block of class `c` into quarantine and returns the one in whose place it is; NULL: there was none.  `p`
+ * itself if there is no quarantine at the moment. */
 void *quarantine_exchange(unsigned c, void *p);
 /* The same as one section: `p` itself if there are no rings yet, too, and where there is no such section. */
 #if defined(__x86_64__)

@@ -48,7 +48,8 @@ static NOINLINE void *move(void *p, struct live live, size_t size)
     if (live.kind == block_superblock)
         harden_retire(p, live, "realloc", __builtin_return_address(0));
     else
-        large_unharden(p, (struct claim){.function = "realloc", .caller = __builtin_return_address(0), .family = live.family});
+        large_unharden(
+            p, (struct claim){.function = "realloc", .caller = __builtin_return_address(0), .family = live.family});
     return block;
 }
 

@@ -85,7 +85,8 @@ size_t resolve_unseen(void *p, bool is_first)
 /* It may have to be kept for long.  It holds zeros, with pages or without. */
 static void drop_pages(void *p, struct kept kept)
 {
-    const uintptr_t start = align_up((uintptr_t)p, os_page_bytes), end = align_down((uintptr_t)p + kept.bytes, os_page_bytes);
+    const uintptr_t start = align_up((uintptr_t)p, os_page_bytes),
+                    end = align_down((uintptr_t)p + kept.bytes, os_page_bytes);
     if (kept.superblock != NULL && end > start && end - start >= DROPPED_LEAST)
         os_purge((void *)start, end - start);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What becomes of kept blocks (kept.h) when a sweep is done: those that nothing points to go back to the plain library, after
- * a look at whether anybody has written to them.
+ * What becomes of kept blocks (kept.h) when a sweep is done: those that nothing points to go back to the plain library,
+ * after a look at whether anybody has written to them.
  *
  * All in a pass, but the cost of a block.
  */
@@ -12,7 +12,8 @@
 
 #include "base/compiler.h"
 
-/* Blocks given back so far: because nothing points to them, and without looking.  Written in a pass, read by anybody. */
+/* Blocks given back so far: because nothing points to them, and without looking.  Written in a pass, read by
+ * anybody. */
 extern struct resolved {
     _Atomic uint64_t blocks, unseen_blocks;
 } resolved;
@@ -29,8 +30,8 @@ size_t resolve_cost_of_large(size_t bytes);
 /* Before memory is read: has the shadow look for a kept block, if it is a mapping of its own. */
 void resolve_expect(void *p);
 
-/* For kept_resolve: give a block back, if the marks of the last sweep say that nothing points to it, or in any case.  What it
- * cost, if it is gone; else 0, and its whole pages are given back to the system. */
+/* For kept_resolve: give a block back, if the marks of the last sweep say that nothing points to it, or in any case.
+ * What it cost, if it is gone; else 0, and its whole pages are given back to the system. */
 size_t resolve_seen(void *p, bool is_first);
 size_t resolve_unseen(void *p, bool is_first);
 

@@ -14,7 +14,7 @@
 
 #define PIECE_BYTES ((size_t)256 << 10)
 #define FOUND_MAX   32u
-#define OWN_STACK_BYTES 2048u /* of what is called from here, which has addresses of kept blocks; it takes more than that */
+#define OWN_STACK_BYTES 2048u /* of what is called from here, which has kept blocks' addresses; it takes more */
 
 struct reader {
     enum os_pages which;
@@ -23,7 +23,8 @@ struct reader {
     uint64_t *piece;
     bool may_look; /* where this mapping lies: nobody can take its pages away */
     size_t noted;  /* bytes, to be looked at later */
-    struct os_span passed_over[4]; /* of the caller's stack; the table of mappings, descriptors and states, as they are now */
+    /* Of the caller's stack; the table of mappings, descriptors and states, as they are now. */
+    struct os_span passed_over[4];
     bool (*goes_on)(void);
     struct roots_read read;
 };

@@ -76,8 +76,8 @@ static NOINLINE void mark_outside(uintptr_t word)
             atomic_store(&outside[i].is_marked, true);
 }
 
-/* Of up to CHUNK words, the offsets of those that lie in the range; returns how many.  No branch: which ones do cannot be
- * foreseen. */
+/* Of up to CHUNK words, the offsets of those that lie in the range; returns how many.  No branch: which ones do cannot
+ * be foreseen. */
 static inline size_t find_in(const uint64_t *word, size_t count, uintptr_t start, size_t bytes, uint64_t *offset)
 {
     size_t found = 0;
@@ -137,7 +137,8 @@ static bool is_clear_of(const uint64_t *words, uint64_t first, uint64_t last)
 
 bool shadow_is_clear(const void *p, size_t bytes)
 {
-    const uint64_t offset = (uintptr_t)p - shadow.base, first = offset >> BIT_SHIFT, last = (offset + bytes - 1) >> BIT_SHIFT;
+    const uint64_t offset = (uintptr_t)p - shadow.base, first = offset >> BIT_SHIFT,
+                   last = (offset + bytes - 1) >> BIT_SHIFT;
     if (!region_contains(p))
         return is_outside_clear((uintptr_t)p);
     bool clear = offset + bytes <= shadow.bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The sweep's shadow: a bit for each 16 bytes of the region.  A set bit says that a word was found which points there.  And
- * the kept blocks outside the region, mappings of their own, each with such a mark.
+ * The sweep's shadow: a bit for each 16 bytes of the region.  A set bit says that a word was found which points there.
+ * And the kept blocks outside the region, mappings of their own, each with such a mark.
  *
  * All by whoever sweeps, in a pass; but the manager marks as well, while it helps (look.h), in bits of its own.
  */

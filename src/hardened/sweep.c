@@ -19,23 +19,25 @@
 #include "os/os.h"
 #include "os/stop.h"
 
-/* So much of what is live, and of what else has to be read, may be freed and kept before a sweep begins, and before who frees
- * waits for it or sweeps; and so much in any case. */
+/* So much of what is live, and of what else has to be read, may be freed and kept before a sweep begins, and before who
+ * frees waits for it or sweeps; and so much in any case. */
 #define SOFT_PERCENT 25u
 #define HARD_PERCENT 50u
 #define FLOOR_BYTES  ((size_t)4 << 20)
-/* So little memory is read as a whole by the thread that frees, while the others are stopped; and so little if there are none.
- * That takes some 10 and 30 ms, if the manager helps.  It costs less than what the manager's work does: each page that is
- * written to meanwhile takes a fault, and the lines of each block it gives back travel.  Of more, most is read while the
- * program runs, until so little is left; and if that does not come to pass, a part in each of some stops. */
+/* So little memory is read as a whole by the thread that frees, while the others are stopped; and so little if there
+ * are none.  That takes some 10 and 30 ms, if the manager helps.  It costs less than what the manager's work does: each
+ * page that is written to meanwhile takes a fault, and the lines of each block it gives back travel.  Of more, most is
+ * read while the program runs, until so little is left; and if that does not come to pass, a part in each of some
+ * stops. */
 #define WHOLE_BYTES   ((size_t)64 << 20)
 #define ALONE_BYTES   ((size_t)256 << 20)
 #define STOPPED_BYTES ((size_t)2 << 20)
 #define STOP_BYTES    ((size_t)16 << 20)
 #define STOPS_MOST    16u
 #define BETWEEN_NS    1000000ull
-/* How long to wait for threads to stop: on a busy machine they have to come by a processor first, and those that came wait for
- * them; so it is tried several times.  After a failure it is tried again a while later, a longer one each time. */
+/* How long to wait for threads to stop: on a busy machine they have to come by a processor first, and those that came
+ * wait for them; so it is tried several times.  After a failure it is tried again a while later, a longer one each
+ * time. */
 #define STOP_NS       10000000ull
 #define STOP_MOST_NS  160000000ull
 #define AGAIN_NS      200000000ull
@@ -57,8 +59,8 @@ static struct {
     _Atomic uint64_t done, inline_done, waits, failed, bytes, ns, stop_ns, longest_stop_ns;
 } count;
 
-/* In the program's hands when the last sweep ended, SIZE_MAX before the first; and what that found of the program's outside the
- * heap, which has to be read as well. */
+/* In the program's hands when the last sweep ended, SIZE_MAX before the first; and what that found of the program's
+ * outside the heap, which has to be read as well. */
 static _Atomic size_t live_bytes = SIZE_MAX, outside_bytes;
 
 static void note_live(void)
@@ -104,8 +106,8 @@ static void count_read(struct roots_read read, bool is_all)
         atomic_store(&outside_bytes, read.outside_bytes);
 }
 
-/* Most of it while the program runs, and again what it has written to meanwhile, for as long as that becomes less.  False if
- * it has to be given up. */
+/* Most of it while the program runs, and again what it has written to meanwhile, for as long as that becomes less.
+ * False if it has to be given up. */
 static bool mark_running(void)
 {
     for (size_t before = SIZE_MAX;;) {
@@ -117,8 +119,8 @@ static bool mark_running(void)
     }
 }
 
-/* The manager has no pointers of the program's, and writes none: a thread of the program does not wait for it to come by a
- * processor. */
+/* The manager has no pointers of the program's, and writes none: a thread of the program does not wait for it to come
+ * by a processor. */
 static bool stop_threads(void)
 {
     const uint32_t manager = atomic_load(&manager_life.tid);
@@ -148,7 +150,8 @@ static struct roots_read read_stopped(enum os_pages which, const void *below, si
     return read;
 }
 
-/* What the program wrote to since it was read.  A program that writes faster than it is read is stopped for a part of the time. */
+/* What the program wrote to since it was read.  A program that writes faster than it is read is stopped for a part of
+ * the time. */
 static bool mark_written(void)
 {
     for (unsigned stops = 1;; stops++) {
@@ -195,7 +198,8 @@ static NOINLINE bool mark(const void *below)
     return done;
 }
 
-/* Blocks the library knows of are not pointed to by that; on the manager's stack, too, there are addresses of kept ones. */
+/* Blocks the library knows of are not pointed to by that; on the manager's stack, too, there are addresses of kept
+ * ones. */
 static void pass_over_own(void)
 {
     static bool variables_are_noted, manager_is_noted;
@@ -367,7 +371,8 @@ static COLD void look(void)
 static COLD void keep_without_room(void *p, size_t bytes)
 {
     look();
-    if (kept_add(p, bytes) != kept_no_room || rcs_is_suspended() || (marks.sweep != sweep_auto && may_ever()) || !slow_enter())
+    if (kept_add(p, bytes) != kept_no_room || rcs_is_suspended() || (marks.sweep != sweep_auto && may_ever()) ||
+        !slow_enter())
         return;
     pass_begin();
     resolve_unseen(p, true);
@@ -389,8 +394,8 @@ void sweep_keep_large(void *p, size_t bytes)
     sweep_keep(p, resolve_cost_of_large(bytes));
 }
 
-/* Blocks that were due stay so, and marks stay true: nobody can have got a pointer since to what none pointed to.  The threads that
- * could not be stopped are not there, nor is the manager at work. */
+/* Blocks that were due stay so, and marks stay true: nobody can have got a pointer since to what none pointed to.  The
+ * threads that could not be stopped are not there, nor is the manager at work. */
 void sweep_recover(void)
 {
     kept_recover();

@@ -10,8 +10,8 @@
 
 #include "base/compiler.h"
 
-/* By the manager: until `until_ns`, and while what is in use and what is kept come to no more than `taken_most` bytes, so
- * many bytes of free spans and freed mappings may be kept, for no limit is near. */
+/* By the manager: until `until_ns`, and while what is in use and what is kept come to no more than `taken_most` bytes,
+ * so many bytes of free spans and freed mappings may be kept, for no limit is near. */
 void ample_allow(size_t bytes, uint64_t until_ns, size_t taken_most);
 
 /* True if somebody asked in vain since: it is time to look again. */

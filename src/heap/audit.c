@@ -8,7 +8,8 @@ static const char *check_shape(const struct superblock *s)
     const struct size_class *row = &size_class[s->class];
     if (s->block_bytes != row->bytes || s->reciprocal != row->reciprocal || s->blocks == 0 || s->blocks > row->blocks)
         return "a superblock's blocks are not those of its class";
-    if (s->base + (size_t)s->blocks * s->block_bytes != (uintptr_t)superblock_start(s) + superblock_slices(s) * SLICE_BYTES)
+    if (s->base + (size_t)s->blocks * s->block_bytes !=
+        (uintptr_t)superblock_start(s) + superblock_slices(s) * SLICE_BYTES)
         return "a superblock's last block does not end where it ends";
     return NULL;
 }

@@ -2,8 +2,8 @@
  *
  * Large blocks that are being filled.  huge_policy.h goes by the blocks of before, and so knows nothing of the first
  * ones, nor of many that are taken together and filled later.  The manager watches fresh blocks.  Once the first huge
- * page of one is full and the next is begun, the program fills it from the front: the manager puts huge pages there ahead
- * of the program, and while their price is fair (huge_price.h) asks for the rest, too.
+ * page of one is full and the next is begun, the program fills it from the front: the manager puts huge pages there
+ * ahead of the program, and while their price is fair (huge_price.h) asks for the rest, too.
  *
  * How far the program has come is seen by pages that are left out: each *lead* that is prefaulted ends before a huge
  * page that is not, the *mark*.  When its first page is there, the program has reached it, and the next lead lies
@@ -29,8 +29,8 @@
 void filling_note(const void *block, size_t bytes);
 /* True if there is one that nobody has looked at. */
 extern _Atomic bool filling_is_new;
-/* It is about to be given back, or its size or place to change; returns whether it was watched.  May wait until the manager
- * has brought a piece, mostly a quarter of a millisecond. */
+/* It is about to be given back, or its size or place to change; returns whether it was watched.  May wait until the
+ * manager has brought a piece, mostly a quarter of a millisecond. */
 bool filling_forget(const void *block);
 /* It was watched before that, and now is here and so large.  Raises demand. */
 void filling_go_on(const void *block, size_t bytes);

@@ -109,8 +109,8 @@ struct superblock *heap_detach(struct heap *h, struct superblock *s);
 /* ---- the pending stack ---- */
 /* Has `h` relist `s` later.  No lock needed; async-signal-safe. */
 void heap_push_pending(struct heap *h, struct superblock *s);
-/* Adds a block to its superblock's remote list; the owner, if there is one, relists the superblock if that was armed.  No lock
- * needed; async-signal-safe. */
+/* Adds a block to its superblock's remote list; the owner, if there is one, relists the superblock if that was armed.
+ * No lock needed; async-signal-safe. */
 enum remote_pushed heap_push_remote(struct superblock *s, void *block);
 /* Relists what is pending, no more at a time than lets the lock go soon. */
 #define FLUSH_MAX 64
@@ -132,7 +132,8 @@ void heap_relist(struct heap *h, struct superblock *s);
 bool heap_has_to_relist(struct heap *h, struct superblock *s);
 /* Relists it if so. */
 void heap_relist_pending(struct heap *h, struct superblock *s);
-/* Makes a listed superblock of `h` that is empty a free span.  False if it is not empty any more, or was not to be had. */
+/* Makes a listed superblock of `h` that is empty a free span.  False if it is not empty any more, or was not to be
+ * had. */
 bool heap_release(struct heap *h, struct superblock *s);
 /* Makes spans of a detached superblock without live blocks, whose list, if it is whole, has them all. */
 void heap_give_back(struct superblock *s, uint64_t list);

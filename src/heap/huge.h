@@ -45,7 +45,8 @@ bool huge_is_full(const void *page);
 
 /* True if it may be of small pages: none was asked for, or it was split, and the system has not refused. */
 bool huge_may_collapse(uint32_t first);
-/* True if superblocks hold all of it, and three quarters of that are in use; nearly all, where the rest would be purged. */
+/* True if superblocks hold all of it, and three quarters of that are in use; nearly all, where the rest would be
+ * purged. */
 bool huge_is_in_use(uint32_t first);
 /* Takes down whether all of it was there at this look.  True if it was, and before that at the last look as well; or
  * at the last HUGE_FULL_MAX, if it was split. */
@@ -55,7 +56,8 @@ enum huge_collapsed {
     huge_has_none, /* there is no huge page to be had; nothing has changed */
     huge_cannot,   /* for the first time: after many more looks it may be tried again; else when all of it was purged */
 };
-/* Has the system make it of the small pages, all of which have to be the process's own, as `pagemap` (os_pagemap_open) says. */
+/* Has the system make it of the small pages, all of which have to be the process's own, as `pagemap` (os_pagemap_open)
+ * says. */
 enum huge_collapsed huge_collapse(uint32_t first, long pagemap);
 
 #endif

@@ -2,13 +2,13 @@
  *
  * Parent and child share each page until one of them writes to it, which costs a copy.  In a heap that has run for a
  * while free blocks lie one or two to a page, and a child that takes them copies a page for each of its mallocs, while
- * fresh memory is cleared once for all the blocks of a page.  So the first malloc of a child sets aside what its heap was
- * allocating from, and refill.c begins each class with fresh superblocks, short as those of a new heap are.
+ * fresh memory is cleared once for all the blocks of a page.  So the first malloc of a child sets aside what its heap
+ * was allocating from, and refill.c begins each class with fresh superblocks, short as those of a new heap are.
  *
  * With a class that ends when the child has OWN_MAX of them, or when it has freed so many blocks of one superblock that
  * this is to be relisted: what is free there lies on pages that are the child's own.  From then on it uses what it
- * inherited.  So a child that lives on has at most OWN_MAX superblocks of a class too many.  A program that goes on in its
- * child, and in the child of that, would add them up; it is left alone after GENERATIONS_MAX.
+ * inherited.  So a child that lives on has at most OWN_MAX superblocks of a class too many.  A program that goes on in
+ * its child, and in the child of that, would add them up; it is left alone after GENERATIONS_MAX.
  */
 #include "heap/inherited.h"
 

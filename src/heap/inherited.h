@@ -43,8 +43,8 @@ static inline void inherited_note_own(unsigned c)
         atomic_store_explicit(&own_left[c], (uint8_t)(left - 1), memory_order_relaxed);
 }
 
-/* So many blocks of one superblock were freed that the pages there are the child's own by now.  (It may be lost on a thread
- * that is just taking a fresh one; then there are some more, as many as without it at most.) */
+/* So many blocks of one superblock were freed that the pages there are the child's own by now.  (It may be lost on a
+ * thread that is just taking a fresh one; then there are some more, as many as without it at most.) */
 static inline void inherited_note_freed(unsigned c)
 {
     if (unlikely(inherited_own_left(c) != 0))

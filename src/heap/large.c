@@ -137,7 +137,8 @@ size_t large_span_bytes(const void *p)
     return (size_t)slice_at(slice_of(p))->slices << SLICE_SHIFT;
 }
 
-/* Before a block of so many bytes is given back or resized; whether it was watched (filling.h), which short ones are not. */
+/* Before a block of so many bytes is given back or resized; whether it was watched (filling.h), which short ones are
+ * not. */
 static bool forget(void *p, size_t bytes)
 {
     return bytes >= FILLING_BYTES_MIN && filling_forget(p);

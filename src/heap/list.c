@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whether a freelist is what it should be.  Along the list that takes a cache miss a block, one after the other.  When a
- * superblock is released all its blocks are on the list, and then it can be done in the order of addresses, which the
- * processor foresees.  A block whose next is {b | n} had itself become the head {block | n + 1}.  So the heads that the blocks
- * were are the same as the list's head and all nexts but the last one's, 0.  If they are, each block is named once, by
- * the one with the next higher count, and the list is whole.  The two collections are compared by sums of a hash.
+ * Whether a freelist is what it should be.  Along the list that takes a cache miss a block, one after the other.  When
+ * a superblock is released all its blocks are on the list, and then it can be done in the order of addresses, which the
+ * processor foresees.  A block whose next is {b | n} had itself become the head {block | n + 1}.  So the heads that the
+ * blocks were are the same as the list's head and all nexts but the last one's, 0.  If they are, each block is named
+ * once, by the one with the next higher count, and the list is whole.  The two collections are compared by sums of a
+ * hash.
  */
 #include "heap/superblock.h"
 

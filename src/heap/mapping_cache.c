@@ -32,7 +32,8 @@ static bool has_room(size_t bytes)
 bool mapping_cache_prepare(uintptr_t address, size_t bytes)
 {
     size_t in_use = span_in_use_bytes() + mapping_table_bytes();
-    return has_room(bytes) && (ample_for(cached_bytes + bytes + span_dirty_bytes(), in_use) || os_give_up((void *)address, bytes));
+    return has_room(bytes) &&
+           (ample_for(cached_bytes + bytes + span_dirty_bytes(), in_use) || os_give_up((void *)address, bytes));
 }
 
 uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got)

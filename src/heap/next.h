@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The first eight bytes of a free block: the head of the freelist (superblock.h) as it was before the block was pushed.  In the
- * hardened library it is encoded with a secret and the block's own address, and then mixed, so that every bit of what is
- * stored has its part in the count: whoever changes any of it is found by the first who compares the count, a pop.  The
- * sections do the same in assembly.
+ * The first eight bytes of a free block: the head of the freelist (superblock.h) as it was before the block was pushed.
+ * In the hardened library it is encoded with a secret and the block's own address, and then mixed, so that every bit of
+ * what is stored has its part in the count: whoever changes any of it is found by the first who compares the count, a
+ * pop.  The sections do the same in assembly.
  */
 #ifndef SUTLER_HEAP_NEXT_H
 #define SUTLER_HEAP_NEXT_H

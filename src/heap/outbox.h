@@ -4,17 +4,18 @@
  * a time (snmalloc's BatchIt does so per slab).  A free to the outbox is a section like one at home, and costs as much:
  * no atomic instruction, and no line that another cpu is writing.
  *
- * A heap has OUTBOX_CHAINS chains, each of blocks of one slice, whose number picks it; a chain is linked as
- * x_remote is, from an empty list.  The section that makes it as long as the superblock's `batch`, or puts a block of
- * another slice in its place, takes the chain with the same store, and whoever ran it delivers the chain.  The others are
- * sent when the heap's slow path comes by, and by passes: malloc_trim, memory that is short, and the manager's clock,
- * where nothing has been added for a period.
+ * A heap has OUTBOX_CHAINS chains, each of blocks of one slice, whose number picks it; a chain is linked as x_remote
+ * is, from an empty list.  The section that makes it as long as the superblock's `batch`, or puts a block of another
+ * slice in its place, takes the chain with the same store, and whoever ran it delivers the chain.  The others are sent
+ * when the heap's slow path comes by, and by passes: malloc_trim, memory that is short, and the manager's clock, where
+ * nothing has been added for a period.
  *
  * Bound: OUTBOX_CHAINS x BATCH_BYTES a heap wait, and keep as many superblocks from becoming empty.
  *
- * Who may write a chain: sections of the heap that add a block (hot_send), or, under the heap's lock, only take the chain.
- * Whoever set `outbox` to NULL has the chains to itself once a fence has passed; frees go straight to their superblocks
- * meanwhile.  Where the fence is refused, a chain of a heap that nobody runs on could not be sent: there is no outbox.
+ * Who may write a chain: sections of the heap that add a block (hot_send), or, under the heap's lock, only take the
+ * chain.  Whoever set `outbox` to NULL has the chains to itself once a fence has passed; frees go straight to their
+ * superblocks meanwhile.  Where the fence is refused, a chain of a heap that nobody runs on could not be sent: there is
+ * no outbox.
  */
 #ifndef SUTLER_HEAP_OUTBOX_H
 #define SUTLER_HEAP_OUTBOX_H

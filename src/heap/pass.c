@@ -48,7 +48,8 @@ void pass_end(void)
 
 bool pass_is_wanted(void)
 {
-    return lock_is_contended(&pass_lock) || (background_thread_is_caller() && atomic_load_explicit(&pauses, memory_order_relaxed) != 0);
+    return lock_is_contended(&pass_lock) ||
+           (background_thread_is_caller() && atomic_load_explicit(&pauses, memory_order_relaxed) != 0);
 }
 
 void pass_yield(void)

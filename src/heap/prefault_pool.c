@@ -149,8 +149,8 @@ static bool is_cold(uint32_t first, uint32_t slices)
     return slices_holding(first, slices, content_zero) == slices;
 }
 
-/* Moves *at to the first piece of `step` slices that holds no pages yet; false if there is none before `end`.  What lies
- * before a huge page's border is left to the program. */
+/* Moves *at to the first piece of `step` slices that holds no pages yet; false if there is none before `end`.  What
+ * lies before a huge page's border is left to the program. */
 static bool find_cold(uint32_t *at, uint32_t end, uint32_t step)
 {
     *at = (uint32_t)align_up(*at, step);

@@ -50,9 +50,9 @@ static bool looks_as(const struct superblock *s, unsigned seen)
     return (s->seen & seen) == seen && (s->seen & ~SEEN_BITS) == look_of(s);
 }
 
-/* Of a pass that purges everything, which may look for *most bytes of free blocks more.  Only a superblock that has a unit's worth of free blocks can have a wholly free unit, and one whose
- * lists look as they did when it was purged has none.  So a program that calls malloc_trim again and again pays for
- * what has changed. */
+/* Of a pass that purges everything, which may look for *most bytes of free blocks more.  Only a superblock that has a
+ * unit's worth of free blocks can have a wholly free unit, and one whose lists look as they did when it was purged has
+ * none.  So a program that calls malloc_trim again and again pays for what has changed. */
 static bool may_have_free_pages(const struct superblock *s, unsigned free_blocks, size_t *most)
 {
     size_t bytes = (size_t)free_blocks * s->block_bytes;
@@ -276,8 +276,8 @@ static bool may_yield(const struct superblock *s)
     return live == 0 || bytes - min_size(bytes, live * s->block_bytes) >= SLICE_BYTES;
 }
 
-/* True if `s` may yield what it did not the last time it was looked at.  If it did not change it looks the same; `is_all`: it may
- * have changed so that it looks the same. */
+/* True if `s` may yield what it did not the last time it was looked at.  If it did not change it looks the same;
+ * `is_all`: it may have changed so that it looks the same. */
 static bool is_worth_gathering(struct superblock *s, bool is_all)
 {
     if (!is_all && looks_as(s, SEEN_LENT))
@@ -288,8 +288,8 @@ static bool is_worth_gathering(struct superblock *s, bool is_all)
     return false;
 }
 
-/* Whether so many slices in a row may be free afterwards, as far as counting tells: a superblock with a live block keeps its
- * first slice at least.  At the end of the region there may be more, if the end is about to get longer. */
+/* Whether so many slices in a row may be free afterwards, as far as counting tells: a superblock with a live block
+ * keeps its first slice at least.  At the end of the region there may be more, if the end is about to get longer. */
 static bool may_make_room_for(size_t slices, bool is_all)
 {
     size_t run = 0;

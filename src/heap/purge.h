@@ -18,8 +18,8 @@ size_t heap_purge(enum purge_what what, bool *changed);
 size_t heap_trim(size_t pad);
 
 /* Before memory is refused: what is kept of address space is to be had again.  First freed mappings alone; then
- * everywhere, unless that cannot make room for `bytes` in a row: superblocks without a block become spans, others lend what is
- * free of them (lend.h).  Call with no lock held. */
+ * everywhere, unless that cannot make room for `bytes` in a row: superblocks without a block become spans, others lend
+ * what is free of them (lend.h).  Call with no lock held. */
 enum room { room_of_mappings, room_everywhere };
 void heap_make_room(enum room where, size_t bytes);
 

@@ -14,8 +14,8 @@
  *   mapping lock   nothing: heap/mapping.c changes its table by single stores
  * Pending stacks are pushed to without a lock, in two stores: all are made anew.
  *
- * Some things are in a thread's hands and nowhere else: superblocks that nobody owns (a batch being purged, one on its way
- * from heap to heap), slices that belong to nothing (a span between taking and formatting, a batch being purged).
+ * Some things are in a thread's hands and nowhere else: superblocks that nobody owns (a batch being purged, one on its
+ * way from heap to heap), slices that belong to nothing (a span between taking and formatting, a batch being purged).
  * In the child all those are free to take: the thread that forked holds none, and there is no other.
  *
  * Lost to the child, never handed out twice: blocks that only a register of a vanished thread named (taken off a remote

@@ -110,10 +110,10 @@ static enum span_use use_for(const struct heap *h, unsigned c)
     return is_dense ? span_dense : span_large;
 }
 
-/* Slices of a fresh superblock: a heap's first has a sixteenth of the class's length, and its next ones so much that it has
- * twice as much as before.  So heaps of few blocks take little address space, large heaps have few superblocks, and what is
- * prefaulted is half used at least.  Larger blocks, of which a sixteenth holds two, lie where nothing is prefaulted until
- * there are several: there the second has a quarter, and the others all of it. */
+/* Slices of a fresh superblock: a heap's first has a sixteenth of the class's length, and its next ones so much that it
+ * has twice as much as before.  So heaps of few blocks take little address space, large heaps have few superblocks, and
+ * what is prefaulted is half used at least.  Larger blocks, of which a sixteenth holds two, lie where nothing is
+ * prefaulted until there are several: there the second has a quarter, and the others all of it. */
 static unsigned length_for(const struct heap *h, unsigned c)
 {
     static const uint8_t part[2][5] = {{16, 16, 8, 4, 2}, {16, 4, 1, 1, 1}};
@@ -144,8 +144,8 @@ static struct superblock *used(enum span_use use, unsigned c, unsigned slices)
     return span_take_used(use, slices, &first) ? superblock_format(first, c, slices) : NULL;
 }
 
-/* Before pages are used that never were, what the heap keeps for other classes is, and what there is of spans of half and a
- * quarter of the length. */
+/* Before pages are used that never were, what the heap keeps for other classes is, and what there is of spans of half
+ * and a quarter of the length. */
 static struct superblock *used_or_fresh(struct heap *h, unsigned c)
 {
     const unsigned regains_max = 3; /* what is regained may lie apart */

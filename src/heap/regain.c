@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Regaining: a program goes from blocks of one size to blocks of another.  Each class keeps its active superblock, and
- * some that ran empty, for it may want them again at once (relist.c).  But before pages are used that never were, those of
- * other classes are: so what a heap keeps of all classes together is about what it had at once.  The price is that a
+ * some that ran empty, for it may want them again at once (relist.c).  But before pages are used that never were, those
+ * of other classes are: so what a heap keeps of all classes together is about what it had at once.  The price is that a
  * superblock's list is checked, and blocks are carved anew (docs/decisions/0036-from-one-size-to-another.md).
  */
 #include "heap/heap.h"
@@ -12,8 +12,8 @@
 /* As many blocks are checked in ten microseconds or so. */
 #define CHECKS_MAX 8192u
 
-/* True if a superblock that holds no block is worth having: not the first, short one of a class of which the program has a
- * few blocks now and then. */
+/* True if a superblock that holds no block is worth having: not the first, short one of a class of which the program
+ * has a few blocks now and then. */
 static bool is_worth_regaining(const struct superblock *s)
 {
     return superblock_slices(s) > 1 || (size_t)s->carved * s->block_bytes >= SLICE_BYTES / 2;

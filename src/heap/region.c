@@ -212,8 +212,8 @@ uint32_t region_huge_from(void)
     return (uint32_t)huge_from;
 }
 
-/* Slices below the top that were not opened say so: a child that looks for what threads of its parent had in their hands
- * must not take them.  It may find some above its top that such a thread was about to skip. */
+/* Slices below the top that were not opened say so: a child that looks for what threads of its parent had in their
+ * hands must not take them.  It may find some above its top that such a thread was about to skip. */
 static void mark_holes(size_t first, size_t at, size_t end)
 {
     for (size_t slice = at; slice < end && slice < holes_end; slice++)
@@ -246,7 +246,8 @@ bool region_open(size_t slices, bool is_dense, uint32_t *first, size_t *count)
         else
             return false;
     }
-    /* A fork may be waiting for the mapping to be made: what it does not find entered its child takes for somebody else's. */
+    /* A fork may be waiting for the mapping to be made: what it does not find entered its child takes for somebody
+     * else's. */
     mark_holes(top, at, at + want);
     top = at + want;
     atomic_store_explicit(&top_bytes, top << SLICE_SHIFT, memory_order_release);
@@ -254,7 +255,8 @@ bool region_open(size_t slices, bool is_dense, uint32_t *first, size_t *count)
     __atomic_store_n(&hot.flat_bytes, flat_bytes(), __ATOMIC_RELEASE);
     size_t served = __atomic_load_n(&hot.region_bytes, __ATOMIC_RELAXED);
     if (served != 0) /* and is not closed meanwhile, by a vfork */
-        __atomic_compare_exchange_n(&hot.region_bytes, &served, hot.flat_bytes, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+        __atomic_compare_exchange_n(&hot.region_bytes, &served, hot.flat_bytes, false, __ATOMIC_RELEASE,
+                                    __ATOMIC_RELAXED);
     if (is_huge)
         advise(at, want);
     touch_descriptors(at, want);

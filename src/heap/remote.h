@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The remote list of a superblock: blocks of it that threads of other heaps have freed, one by one or by chains.  Pushed to
- * by compare-and-swap, taken as a whole; safe from any thread, no lock held.  (LFMalloc section 3.2.2.)
+ * The remote list of a superblock: blocks of it that threads of other heaps have freed, one by one or by chains.
+ * Pushed to by compare-and-swap, taken as a whole; safe from any thread, no lock held.  (LFMalloc section 3.2.2.)
  */
 #ifndef SUTLER_HEAP_REMOTE_H
 #define SUTLER_HEAP_REMOTE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A longer list is shuffled in parts, which keep their order: so blocks handed out one after the other still share pages and
- * some lines, and the processor, which reads ahead, is there before them.  Else programs that walk what they have built take a
- * quarter longer.
+ * A longer list is shuffled in parts, which keep their order: so blocks handed out one after the other still share
+ * pages and some lines, and the processor, which reads ahead, is there before them.  Else programs that walk what they
+ * have built take a quarter longer.
  */
 #include "heap/shuffle.h"
 

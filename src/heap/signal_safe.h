@@ -16,8 +16,8 @@
 bool signal_safe_add_area(void);
 
 extern _Atomic bool signal_safe_is_low;
-/* Sets another span aside if signal_safe_is_low.  For slow paths as they begin, and while they take long; holding no lock
- * but a pass. */
+/* Sets another span aside if signal_safe_is_low.  For slow paths as they begin, and while they take long; holding no
+ * lock but a pass. */
 void signal_safe_add(void);
 static inline void signal_safe_look(void)
 {

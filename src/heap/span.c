@@ -19,8 +19,8 @@
 
 /* ---- taking ---- */
 
-/* For a program that fills its large blocks a page that is there is worth more than one that is zero: the free span that
- * lies before the fresh end is lengthened, instead of left behind as too short.  SLICE_NONE if none lies there. */
+/* For a program that fills its large blocks a page that is there is worth more than one that is zero: the free span
+ * that lies before the fresh end is lengthened, instead of left behind as too short.  SLICE_NONE if none lies there. */
 static uint32_t take_lengthened(struct arena *a, size_t slices)
 {
     uint32_t last = arena_last(a);
@@ -48,8 +48,8 @@ static uint32_t cut_used(const struct arena *a, size_t least, size_t slices, siz
     return first;
 }
 
-/* What has pages comes before what would need new ones, even if it was used for the other use (decision 29).  Not what is
- * short: large blocks and superblocks would mix everywhere. */
+/* What has pages comes before what would need new ones, even if it was used for the other use (decision 29).  Not what
+ * is short: large blocks and superblocks would mix everywhere. */
 static uint32_t take_of_other(const struct arena *a, size_t slices)
 {
     const struct arena *other = &arena[a == &arena[span_dense] ? span_large : span_dense];

@@ -115,7 +115,8 @@ static void purge_slot(_Atomic uint64_t *slot, bool all, bool *changed)
     if (word == 0)
         return;
     if (!all && (word & WORD_AGED) == 0) {
-        atomic_compare_exchange_strong_explicit(slot, &word, word | WORD_AGED, memory_order_relaxed, memory_order_relaxed);
+        atomic_compare_exchange_strong_explicit(slot, &word, word | WORD_AGED, memory_order_relaxed,
+                                                memory_order_relaxed);
         *changed = true;
     } else if (take_word(slot, word)) {
         span_give_aged(first_of(word), slices_of(word));

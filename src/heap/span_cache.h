@@ -8,11 +8,11 @@
  * exchanging its word for zero, so nobody needs to own the slots, and a thread that is moved meanwhile does no harm.  A
  * kept span's first slice is slice_kept; to the spans' own count it is still in use.
  *
- * When a block of another length is wanted, all that the cid keeps goes back to the free spans first: there it merges with what
- * lies beside it, and may be long enough.  A program whose buffers have many lengths would spread them else, over memory
- * that was never used (docs/decisions/0035-kept-until-another-length-is-wanted.md).  What is not taken again between two
- * purge passes goes back as well; so does everything when malloc_trim is called, before memory is refused, and when memory
- * is short.
+ * When a block of another length is wanted, all that the cid keeps goes back to the free spans first: there it merges
+ * with what lies beside it, and may be long enough.  A program whose buffers have many lengths would spread them else,
+ * over memory that was never used (docs/decisions/0035-kept-until-another-length-is-wanted.md).  What is not taken
+ * again between two purge passes goes back as well; so does everything when malloc_trim is called, before memory is
+ * refused, and when memory is short.
  */
 #ifndef SUTLER_HEAP_SPAN_CACHE_H
 #define SUTLER_HEAP_SPAN_CACHE_H

@@ -10,8 +10,8 @@
 #define PLACES 64u
 #define NOBODY UINT32_MAX
 
-/* {free span << 32 | first slice of what was given}, of each cid (those far apart share one); 0: nothing.  Hints: the span
- * may be another by now. */
+/* {free span << 32 | first slice of what was given}, of each cid (those far apart share one); 0: nothing.  Hints: the
+ * span may be another by now. */
 static _Atomic uint64_t last_given[PLACES];
 static _Atomic uint32_t giver = NOBODY;
 static _Atomic bool are_several;

@@ -96,7 +96,7 @@ struct superblock {
     uint16_t seen;   /* SEEN_*, and above them what the lists looked like at the last look (purge.c) */
     unit_set uncarved;
     unit_set dirty; /* where no block exists, these may hold something other than zeros */
-    uint32_t whole_bytes; /* from `base` on, so much is blocks that exist; those further on exist or not, as `uncarved` says */
+    uint32_t whole_bytes; /* from `base` on, so much is blocks that exist; `uncarved` says it of the others */
     uint8_t class;
     uint8_t group;
     bool was_stale : 1; /* the last purge pass has seen used pages where nothing is carved (stale.h) */
@@ -260,8 +260,8 @@ static inline bool superblock_is_block_start(const struct superblock *s, const v
     return ((uintptr_t)p - s->base) * s->reciprocal < s->reciprocal;
 }
 
-/* True if a block that exists starts at `p`, as far as a quick look tells: before the first that does not.  `whole_bytes`
- * may be changing, but not past a block that somebody has. */
+/* True if a block that exists starts at `p`, as far as a quick look tells: before the first that does not.
+ * `whole_bytes` may be changing, but not past a block that somebody has. */
 static inline bool superblock_is_block_quick(const struct superblock *s, const void *p)
 {
     return likely((uintptr_t)p - s->base < __atomic_load_n(&s->whole_bytes, __ATOMIC_RELAXED) &&

@@ -129,7 +129,8 @@ static bool has_superblock(const struct heap *h, unsigned c)
 
 /* Looks at the LOOKS_MAX heaps after *at, and locks the first that is at rest, `has` something, and whose lock is free.
  * NULL if none will do. */
-static struct heap *lock_resting(const struct heap *h, uint16_t *at, bool (*has)(const struct heap *, unsigned), unsigned c)
+static struct heap *lock_resting(const struct heap *h, uint16_t *at, bool (*has)(const struct heap *, unsigned),
+                                 unsigned c)
 {
     unsigned total = atomic_load_explicit(&heap_total, memory_order_acquire);
     for (unsigned i = 0; i < LOOKS_MAX && i < total; i++) {

@@ -7,8 +7,8 @@
  *
  * It is a guest in the process: made by a raw clone, so that libc does not know of it and a single-threaded program
  * stays single-threaded; no signal reaches it but the one libraries send to all threads; no capability; a file
- * descriptor table of its own, emptied.  It owns no heap: its thread block names a cid that no heap belongs to, so every
- * section it tries says "moved" and it works on superblocks taken offline.
+ * descriptor table of its own, emptied.  It owns no heap: its thread block names a cid that no heap belongs to, so
+ * every section it tries says "moved" and it works on superblocks taken offline.
  *
  * Whatever it does can also be left undone: where it cannot or must not run, the program goes on without it.
  */
@@ -70,7 +70,8 @@ static inline bool manager_is_there(void)
  * as soon as it can.  [signal] */
 void manager_park(bool may_wait);
 void manager_resume(void);
-/* Around a call for whose time the manager is parked: a child forked meanwhile by another thread is not in it.  [signal] */
+/* Around a call for whose time the manager is parked: a child forked meanwhile by another thread is not in it.
+ * [signal] */
 void manager_call_begins(void);
 void manager_call_ends(void);
 /* From now on there is no manager in this process.  The caller has it parked. [signal] */

@@ -4,15 +4,15 @@
  * does not use.  The program wakes it when half of the pool is used up.  It works in pieces, each under the pass lock:
  * of one huge page or, where these are dear or not to be had, of 64 KiB.
  *
- * follow and watch: the same in large blocks that the program fills (heap/filling.h).  The first looks often while one is
- * being filled; the second, on the clock, whether it has to begin again.
+ * follow and watch: the same in large blocks that the program fills (heap/filling.h).  The first looks often while one
+ * is being filled; the second, on the clock, whether it has to begin again.
  *
  * collapse: makes huge pages of what the program filled in small ones (heap/collapse.h).
  *
- * They stop where they would harm: when little memory is left to the process, because prefaulting near a limit would call
- * the system's killer; and for a while when no processor is spare, that is, when its own thread had to wait for one or
- * more tasks want to run than there are processors, and the system would move the program's threads to make room for
- * it.
+ * They stop where they would harm: when little memory is left to the process, because prefaulting near a limit would
+ * call the system's killer; and for a while when no processor is spare, that is, when its own thread had to wait for
+ * one or more tasks want to run than there are processors, and the system would move the program's threads to make room
+ * for it.
  */
 #include "heap/collapse.h"
 #include "heap/demand.h"

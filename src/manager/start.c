@@ -2,8 +2,8 @@
  *
  * Whether a manager is worthwhile, and how one is made.
  *
- * Whoever starts one marks it busy and then looks at the count of parks; whoever parks it counts the park and then looks
- * at the state (park.c).  Neither holds a lock.
+ * Whoever starts one marks it busy and then looks at the count of parks; whoever parks it counts the park and then
+ * looks at the state (park.c).  Neither holds a lock.
  */
 #include <errno.h>
 

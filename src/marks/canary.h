@@ -73,8 +73,8 @@ static inline bool canary_is_whole(const void *p, size_t size, size_t slack)
     return ((word ^ canary_of(p) << shift) >> shift) == 0;
 }
 
-/* Of a block that was all zero when it was handed out: whether what is behind the canary in its last eight bytes still is.
- * Who writes before the start of the next block writes there. */
+/* Of a block that was all zero when it was handed out: whether what is behind the canary in its last eight bytes still
+ * is.  Who writes before the start of the next block writes there. */
 static inline bool slack_end_is_whole(const void *p, size_t bytes, size_t slack)
 {
     if (likely(slack <= CANARY_BYTES))

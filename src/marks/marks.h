@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the hardened library decides once, at the start: which mitigations are on, its secrets, where the states are.  It
- * all lies on a page of its own that is made read-only before the first block is handed out.  (In the plain library there
- * is none of it: this layer is compiled with SUTLER_HARDENED only.)
+ * What the hardened library decides once, at the start: which mitigations are on, its secrets, where the states are.
+ * It all lies on a page of its own that is made read-only before the first block is handed out.  (In the plain library
+ * there is none of it: this layer is compiled with SUTLER_HARDENED only.)
  */
 #ifndef SUTLER_MARKS_MARKS_H
 #define SUTLER_MARKS_MARKS_H

@@ -9,9 +9,9 @@
  *     11100000          freed, and not handed out since
  *     11100001          live, and being resized: its canary and its slack are not of one piece
  *
- * So a double free, a free of an interior pointer, and the size that was asked for are one load away, for a block of any
- * age.  A free exchanges the byte by an atomic instruction: of two threads that free a block at once one is told that it
- * is too late.  Whoever is handed the block writes it.
+ * So a double free, a free of an interior pointer, and the size that was asked for are one load away, for a block of
+ * any age.  A free exchanges the byte by an atomic instruction: of two threads that free a block at once one is told
+ * that it is too late.  Whoever is handed the block writes it.
  */
 #ifndef SUTLER_MARKS_STATE_H
 #define SUTLER_MARKS_STATE_H
@@ -52,14 +52,17 @@ static inline bool state_free(const void *p)
     return __atomic_exchange_n(state_of(p), STATE_FREED, __ATOMIC_ACQ_REL) != STATE_FREED;
 }
 
-/* The same if the state is still what was read before.  A program of one thread needs no lock for that: between what one
- * instruction loads and what it stores no other thread comes. */
+/* The same if the state is still what was read before.  A program of one thread needs no lock for that: between what
+ * one instruction loads and what it stores no other thread comes. */
 static inline bool state_free_from(const void *p, uint8_t state)
 {
 #if defined(__x86_64__)
     if (likely(*marks.single_threaded != 0)) {
         bool freed;
-        __asm__ volatile("cmpxchgb %3, %1" : "=@ccz"(freed), "+m"(*state_of(p)), "+a"(state) : "q"((uint8_t)STATE_FREED) : "memory");
+        __asm__ volatile("cmpxchgb %3, %1"
+                         : "=@ccz"(freed), "+m"(*state_of(p)), "+a"(state)
+                         : "q"((uint8_t)STATE_FREED)
+                         : "memory");
         return freed;
     }
 #endif

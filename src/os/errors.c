@@ -10,7 +10,8 @@
 
 #define PAGE_BYTES 4096
 
-/* On a page of its own: a pointer that is called when memory is damaged must not lie where a stray write can reach it. */
+/* On a page of its own: a pointer that is called when memory is damaged must not lie where a stray write can reach
+ * it. */
 static union {
     struct {
         error_hook *_Atomic hook;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where errors are told: to the program's hook (sutler_report_to), or to the file that SUTLER_REPORT_FILE names, or, where there
- * is neither or it cannot be opened, to standard error.  Warnings at the start are no errors; they go to standard error.
+ * Where errors are told: to the program's hook (sutler_report_to), or to the file that SUTLER_REPORT_FILE names, or,
+ * where there is neither or it cannot be opened, to standard error.  Warnings at the start are no errors; they go to
+ * standard error.
  */
 #ifndef SUTLER_OS_ERRORS_H
 #define SUTLER_OS_ERRORS_H

@@ -12,8 +12,8 @@
  * thread that the system lists, for they wait until all of them have answered. */
 void os_guest_renounce(void);
 
-/* Leaves real-time and deadline scheduling, which the thread inherits from the one that made it, and takes over the nice
- * value of the process's first thread.  To be repeated: both may change. */
+/* Leaves real-time and deadline scheduling, which the thread inherits from the one that made it, and takes over the
+ * nice value of the process's first thread.  To be repeated: both may change. */
 void os_guest_take_no_precedence(void);
 
 #endif

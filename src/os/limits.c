@@ -207,7 +207,8 @@ bool os_groups_are_known(void)
     char text[PATH_MAX];
     const char *rows = read_rows(text, sizeof text);
     const bool by_version_1 = *after_key(rows, version_1.row) != '\0';
-    return *rows == '\0' || is_there(by_version_1 ? "/sys/fs/cgroup/memory/cgroup.procs" : "/sys/fs/cgroup/cgroup.procs");
+    return *rows == '\0' ||
+           is_there(by_version_1 ? "/sys/fs/cgroup/memory/cgroup.procs" : "/sys/fs/cgroup/cgroup.procs");
 }
 
 bool os_may_map_freely(void)

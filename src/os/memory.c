@@ -106,16 +106,23 @@ void os_pages_close(long pages)
 
 #define SCANNED_MAX 64u
 
-static long scan(long pages, enum os_pages which, uintptr_t *at, uintptr_t end, struct os_pages_range *found, unsigned most,
-                 uint64_t excluded)
+static long scan(long pages, enum os_pages which, uintptr_t *at, uintptr_t end, struct os_pages_range *found,
+                 unsigned most, uint64_t excluded)
 {
     const bool is_tracked = which != os_pages_all;
     const uint64_t written = is_tracked ? CATEGORY_WRITTEN : 0;
     struct scanned vector[SCANNED_MAX];
-    struct scan s = {.size = sizeof s, .flags = is_tracked ? SCAN_PROTECTS | SCAN_OF_TRACKED : 0, .start = *at, .end = end, .vector = (uintptr_t)vector,
+    struct scan s = {.size = sizeof s,
+                     .flags = is_tracked ? SCAN_PROTECTS | SCAN_OF_TRACKED : 0,
+                     .start = *at,
+                     .end = end,
+                     .vector = (uintptr_t)vector,
                      .vector_length = min_size(most, SCANNED_MAX),
-                     .most_pages = is_tracked ? OS_PAGES_MOST / os_page_bytes : 0, .inverted = excluded, .all_of = excluded | written,
-                     .any_of = CATEGORY_PRESENT | CATEGORY_SWAPPED, .returned = CATEGORY_PRESENT};
+                     .most_pages = is_tracked ? OS_PAGES_MOST / os_page_bytes : 0,
+                     .inverted = excluded,
+                     .all_of = excluded | written,
+                     .any_of = CATEGORY_PRESENT | CATEGORY_SWAPPED,
+                     .returned = CATEGORY_PRESENT};
     long count = sys_call(SYS_ioctl, pages, (long)PAGEMAP_SCAN, (long)&s, 0, 0, 0);
     for (long i = 0; i < count; i++)
         found[i] = (struct os_pages_range){{vector[i].start, vector[i].end}, vector[i].categories == CATEGORY_PRESENT};
@@ -151,7 +158,8 @@ static int look(long pages, uintptr_t *at, uintptr_t end, struct os_pages_range 
     return (int)count;
 }
 
-int os_pages_find(long pages, enum os_pages which, uintptr_t *at, uintptr_t end, struct os_pages_range *found, unsigned most)
+int os_pages_find(long pages, enum os_pages which, uintptr_t *at, uintptr_t end, struct os_pages_range *found,
+                  unsigned most)
 {
     static bool knows_guards = true, can_scan = true;
     const uint64_t excluded = CATEGORY_FILE | CATEGORY_ZERO;
@@ -266,7 +274,7 @@ void os_keys_restore(struct os_keys before)
 long os_memory_read(void *to, uintptr_t from, size_t bytes)
 {
     const struct iovec local = {to, bytes}, remote = {(void *)from, bytes};
-    long own = sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0); /* the first thread may have ended, and have no memory any more */
+    long own = sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0); /* the first thread may have ended */
     long n = sys_call(SYS_process_vm_readv, own, (long)&local, 1, (long)&remote, 1, 0);
     if (n == -EFAULT)
         return 0;

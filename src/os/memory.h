@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The process's own memory as the system sees it: which mappings there are, which of their pages hold anything of their own,
- * and what is in them, read without a risk: a page that cannot be read is an answer, not a signal.
+ * The process's own memory as the system sees it: which mappings there are, which of their pages hold anything of their
+ * own, and what is in them, read without a risk: a page that cannot be read is an answer, not a signal.
  *
  * All within need_begins(need_plain) (filter.h).
  */
@@ -31,8 +31,8 @@ bool os_mappings_each(os_visit_mapping *visit, void *context);
 
 /* ---- which pages are written to: Linux 6.7, by asynchronous write protection of a userfaultfd ----
  *
- * One at a time.  The system lifts the protection of a page by itself when it is written to; nobody is told, nobody waits
- * for anybody. */
+ * One at a time.  The system lifts the protection of a page by itself when it is written to; nobody is told, nobody
+ * waits for anybody. */
 
 /* False: it cannot be had. */
 bool os_track_begin(void);
@@ -55,12 +55,13 @@ struct os_pages_range {
     struct os_span span;
     bool is_there; /* in memory, not swapped out or guarded */
 };
-/* Which pages from *at on, before `end`, all of one mapping, are the process's own: in memory or swapped out, not (any more)
- * those of a file, and not the page of zeros.  Of a mapping that was looked at so before, os_pages_tracked and
- * os_pages_written find only those written to since.  Fills in at most `most` ranges, of OS_PAGES_MOST bytes in all where
- * pages are tracked, and sets *at to where the next search goes on.  Returns how many, or -1. */
+/* Which pages from *at on, before `end`, all of one mapping, are the process's own: in memory or swapped out, not (any
+ * more) those of a file, and not the page of zeros.  Of a mapping that was looked at so before, os_pages_tracked and
+ * os_pages_written find only those written to since.  Fills in at most `most` ranges, of OS_PAGES_MOST bytes in all
+ * where pages are tracked, and sets *at to where the next search goes on.  Returns how many, or -1. */
 #define OS_PAGES_MOST ((size_t)1 << 20)
-int os_pages_find(long pages, enum os_pages which, uintptr_t *at, uintptr_t end, struct os_pages_range *found, unsigned most);
+int os_pages_find(long pages, enum os_pages which, uintptr_t *at, uintptr_t end, struct os_pages_range *found,
+                  unsigned most);
 
 /* Lifts the calling thread's protection keys: from here on it can read all memory whose mapping can be read. */
 struct os_keys {
@@ -72,8 +73,8 @@ void os_keys_restore(struct os_keys before);
 /* False: it cannot be told whether there are any, and os_keys_open does nothing. */
 bool os_keys_are_known(void);
 
-/* Copies bytes of the process's own memory; returns how many could be read up to the first that could not, or -1 if the system
- * allows it not at all. */
+/* Copies bytes of the process's own memory; returns how many could be read up to the first that could not, or -1 if the
+ * system allows it not at all. */
 long os_memory_read(void *to, uintptr_t from, size_t bytes);
 
 #endif

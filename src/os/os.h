@@ -21,8 +21,8 @@ static inline size_t os_huge_page_bytes(void)
     return os_page_bytes / 8 * os_page_bytes;
 }
 
-/* Learns the page size, where the vDSO's functions are, what standard error is, and whether a seccomp filter is in force.
- * Idempotent. */
+/* Learns the page size, where the vDSO's functions are, what standard error is, and whether a seccomp filter is in
+ * force.  Idempotent. */
 void os_init(void);
 
 /* ---- system calls by need (docs/security.md) ---- */
@@ -50,8 +50,8 @@ void *os_map(size_t size);
 /* Whether pages, otherwise read only, may be written to.  Returns false if the system does not allow it. */
 bool os_set_writable(void *address, size_t size, bool writable);
 
-/* Makes the pages of a range trap whoever touches them, what they hold is lost; or ordinary again, then they read as zero.
- * No mapping is split.  False where the system cannot (before Linux 6.13). */
+/* Makes the pages of a range trap whoever touches them, what they hold is lost; or ordinary again, then they read as
+ * zero.  No mapping is split.  False where the system cannot (before Linux 6.13). */
 bool os_guard(void *address, size_t size, bool guarded);
 
 /* Gives a mapping, or a part of one, back.  Cannot fail in a way the caller could act on. */
@@ -79,20 +79,20 @@ void os_touch(void *page);
 /* The same for many, whatever access to them is allowed: false where it is forbidden, nothing is mapped, or the system
  * cannot (before Linux 5.14). */
 bool os_populate(void *address, size_t size);
-/* Makes huge pages of what lies in these, whole ones, pages that are not there included; what they hold stays.  Who shares
- * a page with a child of a fork has a copy then.  0; ENOMEM or EBUSY: there is no huge page; EAGAIN: not at the moment;
- * EINVAL: these cannot be. */
+/* Makes huge pages of what lies in these, whole ones, pages that are not there included; what they hold stays.  Who
+ * shares a page with a child of a fork has a copy then.  0; ENOMEM or EBUSY: there is no huge page; EAGAIN: not at the
+ * moment; EINVAL: these cannot be. */
 int os_collapse(void *address, size_t size);
-/* True if the system can (Linux 6.1), and leaves huge pages to who asks for them: neither everywhere nor nowhere.  Asked once;
- * one thread. */
+/* True if the system can (Linux 6.1), and leaves huge pages to who asks for them: neither everywhere nor nowhere.
+ * Asked once; one thread. */
 bool os_may_collapse(void);
 /* A descriptor that tells about the process's pages; negative if it cannot be had.  Within need_begins (filter.h). */
 long os_pages_open(void);
 /* The same for os_owns_pages, where no filter may forbid it; and closes it. */
 long os_pagemap_open(void);
 void os_pagemap_close(long pagemap);
-/* True if all of these pages are there, and nobody else has them: no child of a fork, nor all who read zeros.  False where it is not
- * known. */
+/* True if all of these pages are there, and nobody else has them: no child of a fork, nor all who read zeros.  False
+ * where it is not known. */
 bool os_owns_pages(long pagemap, void *address, size_t size);
 
 /* Which pages are resident, a byte each, 0 or 1; false if that is not known. */
@@ -126,13 +126,14 @@ const char *os_read_file_for_report(const char *path, char *text, size_t size);
 long os_open(const char *path);
 uint64_t os_file_opens(void);
 
-/* Bytes the process may still use before the machine, or one of its control groups, is short of memory; SIZE_MAX if that
- * is not known, or no group has a limit.  And the cpu time its control groups allow it, in percent of one cpu. */
+/* Bytes the process may still use before the machine, or one of its control groups, is short of memory; SIZE_MAX if
+ * that is not known, or no group has a limit.  And the cpu time its control groups allow it, in percent of one cpu. */
 size_t os_machine_headroom(void);
 size_t os_groups_headroom(void);
 /* False: it is in control groups, and what limits they set cannot be read (a container without /sys). */
 bool os_groups_are_known(void);
-/* Whether the process may map as much as it likes, without touching it: no limit of its own, and no strict overcommit. */
+/* Whether the process may map as much as it likes, without touching it: no limit of its own, and no strict
+ * overcommit. */
 bool os_may_map_freely(void);
 /* Part of the last ten seconds in which some task waited for memory. */
 unsigned os_memory_stall_percent(void);
@@ -164,8 +165,8 @@ void os_sleep(uint64_t ns);
 /* For a word the kernel clears when a thread ends. */
 void os_futex_wait_shared(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 void os_futex_wake_all_shared(_Atomic uint32_t *word);
-/* Sleeps while neither word changes, the second one cleared by the kernel; until `end_ns` of os_now_ns at most.  False if
- * the system cannot. */
+/* Sleeps while neither word changes, the second one cleared by the kernel; until `end_ns` of os_now_ns at most.  False
+ * if the system cannot. */
 bool os_futex_wait_either(_Atomic uint32_t *word, uint32_t expected, _Atomic uint32_t *cleared, uint32_t until,
                           uint64_t end_ns);
 
@@ -264,11 +265,11 @@ int os_keep_fd(int fd);
 
 /* Remembers what standard error is.  A part of os_init. */
 void os_note_standard_error(void);
-/* Standard error, or `kept`, a duplicate of it (or itself), if its number still stands for what it did at the start; else
- * -1: the program has closed it, and the number may be that of a file of its own. */
+/* Standard error, or `kept`, a duplicate of it (or itself), if its number still stands for what it did at the start;
+ * else -1: the program has closed it, and the number may be that of a file of its own. */
 int os_standard_error(int kept);
-/* The same, but also where the program has most likely put something else there to be written to: a terminal or a pipe, its
- * standard output, or a file it appends to. */
+/* The same, but also where the program has most likely put something else there to be written to: a terminal or a pipe,
+ * its standard output, or a file it appends to. */
 bool os_standard_error_is_written(void);
 /* For a thread with a table of files of its own, the manager: the process's standard error, if it is what it was at the
  * start, or a terminal or a pipe; to be closed.  Negative if it cannot be had. */

@@ -63,8 +63,8 @@ bool os_standard_error_is_written(void)
 long os_open_standard_error(void)
 {
     /* The files of the process's first thread. */
-    long fd = sys_call_if(need_plain, SYS_openat, AT_FDCWD, (long)"/proc/self/fd/2", O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC,
-                          0, 0, 0);
+    long fd = sys_call_if(need_plain, SYS_openat, AT_FDCWD, (long)"/proc/self/fd/2",
+                          O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC, 0, 0, 0);
     if (sys_failed(fd))
         return fd;
     struct file now = file_of((int)fd);

@@ -12,7 +12,7 @@
 #define STOP_SIGNAL 33
 /* Threads that can be stopped at once. */
 #define THREADS_MAX 32768u
-#define EMPTY_LISTS 4u       /* lists without anybody new, one after the other, that may be short: then there is nobody */
+#define EMPTY_LISTS 4u       /* lists in a row without anybody new, which may be short: then there is nobody */
 #define LOOK_NS     1000000u /* how long to wait for answers before looking who has ended */
 
 /* The kernel's own layouts. */
@@ -26,7 +26,8 @@ struct action {
 /* The number of the stop that is in force; 0: none.  Threads sleep on it. */
 static _Atomic uint32_t stop_in_force;
 static uint32_t stops;
-/* Of those that were asked to stop: who, and the last stop each has come to.  A late answer names a stop that is over. */
+/* Of those that were asked to stop: who, and the last stop each has come to.  A late answer names a stop that is
+ * over. */
 static uint32_t thread_id[THREADS_MAX];
 static _Atomic uint32_t stopped_for[THREADS_MAX];
 static unsigned asked;
@@ -60,9 +61,10 @@ static void on_stop(int number, siginfo_t *info, void *context)
 #if defined(__x86_64__)
 /* By these very bytes debuggers and unwinders know the frame below it for a signal's. */
 void os_return_from_signal(void) __attribute__((visibility("hidden")));
-__asm__(".text\n\t.globl os_return_from_signal\n\t.hidden os_return_from_signal\n\t"
-        ".type os_return_from_signal, %function\n"
-        "os_return_from_signal:\n\tmovq $15, %rax\n\tsyscall\n\t.size os_return_from_signal, . - os_return_from_signal\n");
+__asm__(
+    ".text\n\t.globl os_return_from_signal\n\t.hidden os_return_from_signal\n\t"
+    ".type os_return_from_signal, %function\n"
+    "os_return_from_signal:\n\tmovq $15, %rax\n\tsyscall\n\t.size os_return_from_signal, . - os_return_from_signal\n");
 #define RESTORER_FLAG 0x04000000ul
 #define RESTORER      os_return_from_signal
 #else
@@ -100,7 +102,8 @@ static uint32_t number_in(const char *digits)
     return number;
 }
 
-/* It has ended, or ends, or runs in the system only (io_uring's workers), where it has no registers of the program's. */
+/* It has ended, or ends, or runs in the system only (io_uring's workers), where it has no registers of the
+ * program's. */
 static bool needs_no_stop(uint32_t tid)
 {
     const uint64_t exiting = 0x4, io_worker = 0x10, user_worker = 0x4000;
@@ -157,8 +160,8 @@ static bool ask(uint32_t tid, uint32_t stop)
     return true;
 }
 
-/* Asks all who were not asked yet; returns how many those were, or -1.  The kernel cuts a list short where a thread ends
- * while it is at that one: the list is whole if it has as many as there were before. */
+/* Asks all who were not asked yet; returns how many those were, or -1.  The kernel cuts a list short where a thread
+ * ends while it is at that one: the list is whole if it has as many as there were before. */
 static int ask_all(uint32_t own, uint32_t spared, uint32_t stop, bool *is_whole)
 {
     static char text[32768] __attribute__((aligned(8)));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The time and the current cpu, from the kernel's vDSO (vdso(7)) found by ourselves.  libc's functions of these names may
- * be interposed (libfaketime does), by code that expects a thread of libc's and a program that wants to know.  Where the
- * vDSO has no such function the system call is made.
+ * The time and the current cpu, from the kernel's vDSO (vdso(7)) found by ourselves.  libc's functions of these names
+ * may be interposed (libfaketime does), by code that expects a thread of libc's and a program that wants to know.
+ * Where the vDSO has no such function the system call is made.
  */
 #include <elf.h>
 #include <link.h>

@@ -231,7 +231,8 @@ bool os_find_resident(void *address, size_t size, unsigned char *there)
 bool os_is_resident(const void *address)
 {
     unsigned char there;
-    return ask_resident((void *)align_down((uintptr_t)address, os_page_bytes), os_page_bytes, &there) && (there & 1) != 0;
+    return ask_resident((void *)align_down((uintptr_t)address, os_page_bytes), os_page_bytes, &there) &&
+           (there & 1) != 0;
 }
 
 /* A process that may open the file must not cut it short, which would end everyone who has it mapped by SIGBUS, and

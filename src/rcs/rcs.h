@@ -29,7 +29,7 @@ enum rcs_result {
     rcs_done = RCS_DONE,       /* committed */
     rcs_changed = RCS_CHANGED, /* *probe was not `expected` */
     rcs_moved = RCS_MOVED,     /* the caller's cid does not belong to `heap` (any more) */
-    rcs_aborted = RCS_ABORTED, /* interrupted before the commit; try again, but not forever: a debugger may abort every time */
+    rcs_aborted = RCS_ABORTED, /* interrupted before the commit; try again, but a debugger may do it each time */
 };
 
 /* Why the start-up probe chose a mode; for `doctor` and the statistics. */
@@ -79,8 +79,8 @@ extern THREAD_SHARED uint32_t sync_slot_last;
 enum rcs_result rcs_compare_and_store(struct heap *heap, const uint64_t *probe, uint64_t expected, uint64_t *target,
                                       uint64_t value);
 
-/* Unless it is 0 the calling thread runs no sections: it may be the child of a vfork, which the system does not restart,
- * and whose cid another thread may have by now.  Vforks nest. */
+/* Unless it is 0 the calling thread runs no sections: it may be the child of a vfork, which the system does not
+ * restart, and whose cid another thread may have by now.  Vforks nest. */
 extern THREAD_SHARED uint8_t rcs_suspended;
 static inline bool rcs_is_suspended(void)
 {

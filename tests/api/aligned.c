@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Aligned allocation by every name it has.  Natural alignment of power-of-two classes is how the library serves most of
- * it, so the matrix runs alignment x size over all borders, frees in both orders, and grows the results by realloc (which
- * need not keep the alignment, but must keep the bytes).
+ * it, so the matrix runs alignment x size over all borders, frees in both orders, and grows the results by realloc
+ * (which need not keep the alignment, but must keep the bytes).
  */
 #include "support/family.h"
 #include "support/pattern.h"

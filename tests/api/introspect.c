@@ -54,7 +54,8 @@ static void figures_of_mallinfo2(void)
     char *huge = malloc(100 * MIB);
     CHECK(huge != NULL);
     full = mallinfo2();
-    CHECK_MSG(full.hblkhd + full.uordblks >= before.hblkhd + before.uordblks + 100 * MIB, "a huge block is not counted");
+    CHECK_MSG(full.hblkhd + full.uordblks >= before.hblkhd + before.uordblks + 100 * MIB,
+              "a huge block is not counted");
     free(huge);
 }
 
@@ -208,7 +209,8 @@ static void free_memory_is_memory(void)
     CHECK(half.arena == half.uordblks + half.fordblks && full.arena == full.uordblks + full.fordblks);
     CHECK_MSG(half.ordblks >= full.ordblks + freed && half.ordblks <= full.ordblks + freed * 5 / 4,
               "%zu free blocks became %zu", full.ordblks, half.ordblks);
-    CHECK(half.fordblks >= full.fordblks + freed * SIZE && half.keepcost >= freed * SIZE && half.keepcost <= half.fordblks);
+    CHECK(half.fordblks >= full.fordblks + freed * SIZE && half.keepcost >= freed * SIZE &&
+          half.keepcost <= half.fordblks);
     CHECK(half.smblks == 0 && half.fsmblks == 0 && half.usmblks == 0);
 }
 

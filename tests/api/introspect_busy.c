@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * mallinfo2 beside a thread that takes and frees gigabytes: its figures are taken one after the other and need not agree,
- * but none may be a difference that went below zero.
+ * mallinfo2 beside a thread that takes and frees gigabytes: its figures are taken one after the other and need not
+ * agree, but none may be a difference that went below zero.
  */
 #include "support/check.h"
 #include <malloc.h>

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * What redis asks of jemalloc is answered for the heap that serves it, and what was not kept is not claimed: other names are
- * unknown.  mallocx with an arena or a cache works, and says once, in one line, that there is none.
+ * What redis asks of jemalloc is answered for the heap that serves it, and what was not kept is not claimed: other
+ * names are unknown.  mallocx with an arena or a cache works, and says once, in one line, that there is none.
  */
 #include "support/family.h"
 
 extern int mallctl(const char *name, void *old, size_t *old_length, void *new, size_t new_length) __attribute__((weak));
 extern int mallctlnametomib(const char *name, size_t *mib, size_t *length) __attribute__((weak));
-extern void malloc_stats_print(void (*write)(void *, const char *), void *opaque, const char *options) __attribute__((weak));
+extern void malloc_stats_print(void (*write)(void *, const char *), void *opaque, const char *options)
+    __attribute__((weak));
 
 static size_t figure(const char *name)
 {
@@ -100,7 +101,8 @@ static void the_rest_is_unknown(void)
     CHECK(small_figure("arenas.narenas") == 1);
     CHECK(mallctl("arena.1.purge", NULL, NULL, NULL, 0) == 0);
     void *hooks = NULL;
-    CHECK_MSG(mallctl("arenas.create", value, &length, &hooks, sizeof hooks) == EPERM, "an arena with hooks is not kept");
+    CHECK_MSG(mallctl("arenas.create", value, &length, &hooks, sizeof hooks) == EPERM,
+              "an arena with hooks is not kept");
     CHECK(small_figure("arenas.create") == 1 && small_figure("arenas.narenas") == 2);
     CHECK(figure("stats.arenas.1.small.allocated") == 0);
 }
@@ -140,7 +142,8 @@ static size_t told_by(int flags, int times)
 int main(void)
 {
     test_begin(60);
-    bool has = FAMILY_HAS(mallctl) & FAMILY_HAS(mallctlnametomib) & FAMILY_HAS(malloc_stats_print) & FAMILY_HAS(mallocx);
+    bool has =
+        FAMILY_HAS(mallctl) & FAMILY_HAS(mallctlnametomib) & FAMILY_HAS(malloc_stats_print) & FAMILY_HAS(mallocx);
     if (!has || !test_is_sutler())
         SKIP("another malloc");
     figures_are_of_this_heap();

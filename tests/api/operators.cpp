@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The C++ operators, all of them, called as functions so that the compiler can neither elide nor pair them.  What C++
- * demands beyond malloc: never NULL from the throwing forms, the new_handler called again and again until it gives up or
- * memory appears, std::bad_alloc when there is none, nothrow forms that swallow what the handler throws.
+ * demands beyond malloc: never NULL from the throwing forms, the new_handler called again and again until it gives up
+ * or memory appears, std::bad_alloc when there is none, nothrow forms that swallow what the handler throws.
  */
 #include "support/family.h"
 

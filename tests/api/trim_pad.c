@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * malloc_trim(pad) gives free memory back but for `pad` bytes of it, whatever it lies in: free blocks between live ones, whole
- * free spans, freed mappings; malloc_trim(0) gives back the rest.  Without a manager, who would give it back himself.
+ * malloc_trim(pad) gives free memory back but for `pad` bytes of it, whatever it lies in: free blocks between live
+ * ones, whole free spans, freed mappings; malloc_trim(0) gives back the rest.  Without a manager, who would give it
+ * back himself.
  */
 #include "support/family.h"
 #include "support/proc.h"
@@ -29,9 +30,10 @@ static void trimmed(size_t size, size_t keep)
     CHECK_MSG(malloc_trim(pad) == 0, "blocks of %zu: a second malloc_trim(pad) finds memory again", size);
     int result = malloc_trim(0);
     size_t all = proc_resident_bytes();
-    test_say("blocks of %zu: %zu MiB at first, %zu freed, %zu trimmed but for the pad, %zu trimmed\n", size, empty / MIB,
-             freed / MIB, padded / MIB, all / MIB);
-    CHECK_MSG(result == 1 && padded - all >= pad - 2 * MIB, "blocks of %zu: the pad of %zu MiB was not kept", size, pad / MIB);
+    test_say("blocks of %zu: %zu MiB at first, %zu freed, %zu trimmed but for the pad, %zu trimmed\n", size,
+             empty / MIB, freed / MIB, padded / MIB, all / MIB);
+    CHECK_MSG(result == 1 && padded - all >= pad - 2 * MIB, "blocks of %zu: the pad of %zu MiB was not kept", size,
+              pad / MIB);
     CHECK_MSG(padded_result == 1 && freed - padded >= 12 * MIB, "blocks of %zu: all was kept", size);
     for (size_t i = 0; i < count && keep != 0; i += keep)
         free(block[i]);

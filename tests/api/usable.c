@@ -30,7 +30,8 @@ static void usable_bytes_are_ours(void)
     }
 }
 
-/* Size classes waste at most 12.5 % from 128 bytes up, and go in 16-byte steps below.  (Larger blocks are whole spans.) */
+/* Size classes waste at most 12.5 % from 128 bytes up, and go in 16-byte steps below.  (Larger blocks are whole
+ * spans.) */
 static void waste_is_bounded(void)
 {
     if (!test_is_sutler())

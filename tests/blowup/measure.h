@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory against a bound.  Each program counts what it holds in class-rounded bytes (malloc_usable_size), keeps the peak
- * of every size class, and compares the process's resident memory with
+ * Memory against a bound.  Each program counts what it holds in class-rounded bytes (malloc_usable_size), keeps the
+ * peak of every size class, and compares the process's resident memory with
  *
  *     bound = sum over classes of (2 x peak live bytes + one superblock per cpu) + what was resident at first
  *
@@ -95,8 +95,8 @@ static inline void measure_end(void)
     for (size_t i = 0; i < MEASURE_CLASSES; i++)
         live_peak += measure_classes[i].peak;
     size_t bound = 2 * live_peak + cpus * superblocks_bytes() + resident_start;
-    test_say("live peaks of all classes %zu KiB, resident peak %zu KiB, bound %zu KiB\n", live_peak / KIB, resident_peak / KIB,
-             bound / KIB);
+    test_say("live peaks of all classes %zu KiB, resident peak %zu KiB, bound %zu KiB\n", live_peak / KIB,
+             resident_peak / KIB, bound / KIB);
     CHECK_MSG(resident_peak <= bound, "resident memory %zu KiB exceeds the bound %zu KiB", resident_peak / KIB,
               bound / KIB);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * One thread with a live heap of many MiB, moved to another cpu every millisecond, beside a second thread that only
- * sleeps: then each move gives it another concurrency id (alone in its process it would keep its id).  Its own frees turn
- * remote with every move unless heaps are re-homed; memory must stay where it was before the moves began.
+ * sleeps: then each move gives it another concurrency id (alone in its process it would keep its id).  Its own frees
+ * turn remote with every move unless heaps are re-homed; memory must stay where it was before the moves began.
  */
 #include "blowup/measure.h"
 #include <pthread.h>
@@ -77,7 +77,8 @@ int main(int argc, char **argv)
     CHECK(pthread_join(sleeper, NULL) == 0 && pthread_join(mover_thread, NULL) == 0);
     size_t moved = resident_peak;
     test_say("resident at rest %zu KiB, moved %zu KiB\n", rest / KIB, moved / KIB);
-    CHECK_MSG(moved <= rest + rest / 20 + 4 * MIB, "memory grew from %zu to %zu KiB by moving", rest / KIB, moved / KIB);
+    CHECK_MSG(moved <= rest + rest / 20 + 4 * MIB, "memory grew from %zu to %zu KiB by moving", rest / KIB,
+              moved / KIB);
     for (size_t i = 0; i < COUNT; i++)
         free(blocks[i]);
     measure_end();

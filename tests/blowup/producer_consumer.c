@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * One side only allocates, the other only frees, through a bounded queue: the classic that makes private heaps without
- * ownership grow for ever (Hoard's and LFMalloc's motivation).  Several pairs, sizes of several classes, phases in which
- * the size changes so that memory of one class must serve another.
+ * ownership grow for ever (Hoard's and LFMalloc's motivation).  Several pairs, sizes of several classes, phases in
+ * which the size changes so that memory of one class must serve another.
  */
 #include "blowup/measure.h"
 #include <pthread.h>

@@ -3,9 +3,10 @@
 // The seam between snmalloc's functional tests and the malloc of this process.
 //
 // Their tests call a small test library (test/snmalloc_testlib.h in the package) that is meant to be compiled against
-// snmalloc.  This is our own implementation of the declarations in that header, over plain malloc: nothing of snmalloc is
-// called, so what the tests exercise is whatever serves malloc, the preloaded library.  Questions that only snmalloc can
-// answer about its own heap ("is this block yours?") are answered as for a foreign allocator, and the tests then ask less.
+// snmalloc.  This is our own implementation of the declarations in that header, over plain malloc: nothing of snmalloc
+// is called, so what the tests exercise is whatever serves malloc, the preloaded library.  Questions that only snmalloc
+// can answer about its own heap ("is this block yours?") are answered as for a foreign allocator, and the tests then
+// ask less.
 #include <test/snmalloc_testlib.h>
 
 #include <cerrno>

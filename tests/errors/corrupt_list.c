@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The bug: writing to blocks after free, over the link that a free list keeps in them.  Purge walks the lists before it
- * gives pages back, so it must find the damage, report it, and keep the superblock (quarantine): the bytes of live blocks
- * around it stay.  The program is given the value to write: a wild number or "live", the address of a live block.
+ * gives pages back, so it must find the damage, report it, and keep the superblock (quarantine): the bytes of live
+ * blocks around it stay.  The program is given the value to write: a wild number or "live", the address of a live
+ * block.
  */
 #include "errors/bug.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The bug: the same block freed twice in a row, in every region of sizes.  Always caught.  A block that was a mapping of
- * its own may be gone by the second call, and is then foreign.
+ * The bug: the same block freed twice in a row, in every region of sizes.  Always caught.  A block that was a mapping
+ * of its own may be gone by the second call, and is then foreign.
  */
 #include "errors/bug.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The bug: another thread frees a block twice in a row.  The block travels through the remote list of its owner, which is
- * another path with its own check.  The first thread keeps its cpu busy meanwhile, so that the second surely runs with
- * another concurrency id and its frees are surely remote (where there are two cpus).
+ * The bug: another thread frees a block twice in a row.  The block travels through the remote list of its owner, which
+ * is another path with its own check.  The first thread keeps its cpu busy meanwhile, so that the second surely runs
+ * with another concurrency id and its frees are surely remote (where there are two cpus).
  */
 #include "errors/bug.h"
 #include "support/proc.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A program that only allocates, in threads and a fork child: under a wrong option value its stderr must hold one warning,
- * not one per thread, process or call.
+ * A program that only allocates, in threads and a fork child: under a wrong option value its stderr must hold one
+ * warning, not one per thread, process or call.
  */
 #include "support/check.h"
 #include <pthread.h>

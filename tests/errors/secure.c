@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A set-id program must not take orders from its caller's environment.  Linked with libsutler.a (the loader ignores
- * LD_PRELOAD here), installed set-uid by the runner, started with SUTLER_ variables that would show if anybody read them.
+ * LD_PRELOAD here), installed set-uid by the runner, started with SUTLER_ variables that would show if anybody read
+ * them.
  */
 #include "support/family.h"
 #include <sys/auxv.h>

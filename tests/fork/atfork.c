@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The program's own pthread_atfork handlers allocate and free, in prepare, parent and child, registered before and after
- * the library's; threads start while forks run; a fork inside a signal handler's thread.  The library's handlers must be
- * the last to lock and the first to unlock, or this deadlocks.
+ * The program's own pthread_atfork handlers allocate and free, in prepare, parent and child, registered before and
+ * after the library's; threads start while forks run; a fork inside a signal handler's thread.  The library's handlers
+ * must be the last to lock and the first to unlock, or this deadlocks.
  */
 #include "fork/heap.h"
 

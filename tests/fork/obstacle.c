@@ -75,7 +75,8 @@ int main(void)
         char *block = take();
         behind = block > obstacle ? block : NULL;
     }
-    CHECK_MSG(behind != NULL && behind >= obstacle + OBSTACLE_BYTES, "the region did not grow behind %p", (void *)obstacle);
+    CHECK_MSG(behind != NULL && behind >= obstacle + OBSTACLE_BYTES, "the region did not grow behind %p",
+              (void *)obstacle);
     pthread_t thread; /* so that the child has to look */
     CHECK(pthread_create(&thread, NULL, churn_main, (void *)1) == 0);
     const pid_t self = getpid();

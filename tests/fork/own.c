@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A forked child's mallocs do not copy the pages of its parent one by one: where free blocks lie apart it takes memory of
- * its own.  But not for ever: a child that frees what it inherited uses that, and so does one many forks down the line.
+ * A forked child's mallocs do not copy the pages of its parent one by one: where free blocks lie apart it takes memory
+ * of its own.  But not for ever: a child that frees what it inherited uses that, and so does one many forks down the
+ * line.
  */
 #include "fork/heap.h"
 #include <sys/resource.h>

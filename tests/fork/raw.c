@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Children made behind the library's back: _Fork() and a raw clone(SIGCHLD) run no pthread_atfork handler, so nothing
- * was locked or tidied before the snapshot.  The library notices by itself (a page that the kernel wipes on fork) and must
- * leave malloc and free usable.  The C library's own locks get no such care, so the child uses the heap and nothing else.
+ * was locked or tidied before the snapshot.  The library notices by itself (a page that the kernel wipes on fork) and
+ * must leave malloc and free usable.  The C library's own locks get no such care, so the child uses the heap and
+ * nothing else.
  */
 #include "fork/heap.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Processes started the other ways: posix_spawn, vfork + exec, popen and system, from several threads under churn.  Their
- * children share the parent's memory until exec, so whatever the child's C library does there must leave the parent's
- * heap alone.
+ * Processes started the other ways: posix_spawn, vfork + exec, popen and system, from several threads under churn.
+ * Their children share the parent's memory until exec, so whatever the child's C library does there must leave the
+ * parent's heap alone.
  */
 #include "fork/heap.h"
 #include <spawn.h>

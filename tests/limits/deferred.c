@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A limit on address space, and memory that is free but not given back yet: large freed mappings the manager is unmapping at
- * that moment, or has not come to; a window of small blocks that were all freed.  A request that fits when they are gone
- * must not be refused.
+ * A limit on address space, and memory that is free but not given back yet: large freed mappings the manager is
+ * unmapping at that moment, or has not come to; a window of small blocks that were all freed.  A request that fits when
+ * they are gone must not be refused.
  */
 #include "support/proc.h"
 #include <sys/resource.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The manager keeps to file descriptors of its own.  A program may expect that the lowest free number is the next it gets, and
- * that a file it closed is closed; a thread of the allocator that opens files in the program's table would break both.
- * The heap grows past where the manager starts, and then gives it a second and a half of work; meanwhile descriptors are as the
- * program left them.  Started by forbid.c as well, without close_range: then there must be no such thread at all.
+ * The manager keeps to file descriptors of its own.  A program may expect that the lowest free number is the next it
+ * gets, and that a file it closed is closed; a thread of the allocator that opens files in the program's table would
+ * break both.  The heap grows past where the manager starts, and then gives it a second and a half of work; meanwhile
+ * descriptors are as the program left them.  Started by forbid.c as well, without close_range: then there must be no
+ * such thread at all.
  */
 #include "support/check.h"
 #include <fcntl.h>

@@ -5,11 +5,10 @@
  * A tracer runs the workload under the library and turns one memory call (mmap, mremap, madvise, mprotect, brk) into a
  * refused one: the n-th, for n = 1, 2, ... until a run makes fewer calls than n.  The workload must live with every
  * single one: NULL and ENOMEM where memory was asked for, no damage, all memory to be had again later.  With --onward
- * every call from the n-th on is refused until the tampered phase ends: the longest drought.  --step N takes every N-th n.
- * --start tampers from exec on, so that the library's own start-up meets the refusal.  The loader and the C library may
- * then end the program, by a word or by a crash of their own; the library may not: a wild access is blamed on whose code
- * the instruction belongs to.
- * x86-64 only: on other machines the registers to change have other names.
+ * every call from the n-th on is refused until the tampered phase ends: the longest drought.  --step N takes every N-th
+ * n. --start tampers from exec on, so that the library's own start-up meets the refusal.  The loader and the C library
+ * may then end the program, by a word or by a crash of their own; the library may not: a wild access is blamed on whose
+ * code the instruction belongs to. x86-64 only: on other machines the registers to change have other names.
  */
 #include "support/check.h"
 #include <sys/ptrace.h>

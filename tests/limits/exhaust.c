@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Running out of memory and living on.  Under a limit the program allocates until malloc says NULL with ENOMEM, frees
- * half, must be able to allocate again, frees all, and must get about as much as the first time: an allocator that leaks
- * reservations or is left inconsistent by a refused mmap gives less each round.  The limit comes from outside (ulimit -v
- * before the start, so that start-up lives under it too) or from inside:
+ * half, must be able to allocate again, frees all, and must get about as much as the first time: an allocator that
+ * leaks reservations or is left inconsistent by a refused mmap gives less each round.  The limit comes from outside
+ * (ulimit -v before the start, so that start-up lives under it too) or from inside:
  *   --as MIB | --data MIB  set RLIMIT_AS / RLIMIT_DATA to what is in use plus MIB
  *   --maps                 eat the process's mappings (max_map_count) until few are left
  *   --lock                 mlockall(MCL_CURRENT | MCL_FUTURE) first: reservations must not become resident

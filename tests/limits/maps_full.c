@@ -33,7 +33,8 @@ int main(void)
     size_t before = proc_resident_bytes();
     free(block[BLOCKS / 2]); /* between others: one mapping to the kernel */
     size_t after = proc_resident_bytes();
-    CHECK_MSG(after + BLOCK / 2 < before, "%zu MiB resident before, %zu after a free of 100 MiB", before / MIB, after / MIB);
+    CHECK_MSG(after + BLOCK / 2 < before, "%zu MiB resident before, %zu after a free of 100 MiB", before / MIB,
+              after / MIB);
     for (int i = 0; i < BLOCKS; i++)
         if (i != BLOCKS / 2)
             free(block[i]);

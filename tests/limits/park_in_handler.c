@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls that stop the manager first, made everywhere at once: by the program, and by a signal handler that interrupts the
- * program in such a call, in the allocator, in starting the manager, in fork.  None may wait for its own thread.
+ * Calls that stop the manager first, made everywhere at once: by the program, and by a signal handler that interrupts
+ * the program in such a call, in the allocator, in starting the manager, in fork.  None may wait for its own thread.
  */
 #include "support/check.h"
 #include "support/proc.h"

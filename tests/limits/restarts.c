@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Restarted sections are counted (`aborts` of sutler_stats): the processor's trap flag raises a signal after every
- * instruction, so every section is restarted, and each malloc and free counts one at least.  In the other modes there are
- * no sections, and nothing is counted.
+ * instruction, so every section is restarted, and each malloc and free counts one at least.  In the other modes there
+ * are no sections, and nothing is counted.
  */
 #define SUTLER_WEAK
 #include "support/check.h"

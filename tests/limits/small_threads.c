@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A small program with a few threads in a small address space (started under ulimit -v): each thread has a few blocks of
- * every size up to 128 KiB.  What it has is little; what an allocator opens for it must not be a multiple.
+ * A small program with a few threads in a small address space (started under ulimit -v): each thread has a few blocks
+ * of every size up to 128 KiB.  What it has is little; what an allocator opens for it must not be a multiple.
  */
 #include "support/check.h"
 #include "support/pattern.h"

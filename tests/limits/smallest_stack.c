@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A thread with the smallest stack the system allows trims the heap, and allocates until there is no memory: the long ways,
- * which purge on the thread's own stack.
+ * A thread with the smallest stack the system allows trims the heap, and allocates until there is no memory: the long
+ * ways, which purge on the thread's own stack.
  */
 #include "support/check.h"
 #include <limits.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The program that enomem.c tampers with: deterministic, uses every way memory is asked for, lives with NULL.  It names
- * its phases to the tracer by getpriority(0xE0E0, phase), a call that fails and changes nothing: 1 begins the tampered part
- * and 2 ends it.  Afterwards nothing is refused any more and every allocation must succeed; blocks from before are intact.
+ * its phases to the tracer by getpriority(0xE0E0, phase), a call that fails and changes nothing: 1 begins the tampered
+ * part and 2 ends it.  Afterwards nothing is refused any more and every allocation must succeed; blocks from before are
+ * intact.
  */
 #include "support/family.h"
 #include "support/pattern.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls that must see a process of only its own threads, each in a program that has a manager already and in one that gets
- * it afterwards.  What is asked of them all: no thread of the process keeps what the program gave up - user, groups,
- * capabilities, root directory, an unfiltered set of system calls - which is read from /proc/PID/task, for every thread
- * there, again and again while the heap goes on growing (and a manager is started anew); and no call fails that succeeds in
- * a process of one thread.
+ * Calls that must see a process of only its own threads, each in a program that has a manager already and in one that
+ * gets it afterwards.  What is asked of them all: no thread of the process keeps what the program gave up - user,
+ * groups, capabilities, root directory, an unfiltered set of system calls - which is read from /proc/PID/task, for
+ * every thread there, again and again while the heap goes on growing (and a manager is started anew); and no call fails
+ * that succeeds in a process of one thread.
  */
 #include "watch.h"
 #include <grp.h>
@@ -57,7 +57,8 @@ static void all_threads_agree(pid_t pid)
             row_of(first, rows[r], wanted, sizeof wanted);
             row_of(other, rows[r], found, sizeof found);
             bool is_manager = strstr(other, "Name:\tsutler-manager\n") != NULL;
-            CHECK_MSG(!is_manager || strncmp(rows[r], "Cap", 3) != 0 || strcmp(rows[r], "CapBnd:") == 0 || is_renounced(found),
+            CHECK_MSG(!is_manager || strncmp(rows[r], "Cap", 3) != 0 || strcmp(rows[r], "CapBnd:") == 0 ||
+                          is_renounced(found),
                       "the manager has capabilities: %s", found);
             if (is_renounced(found)) /* its name comes a moment later */
                 continue;
@@ -336,7 +337,8 @@ static void forked_meanwhile(uint64_t seed)
             manager_start(&rng);
             _exit(0);
         }
-        CHECK_MSG(waitpid(child, &status, 0) == child && status == 0, "child %d ended with status 0x%x", i, (unsigned)status);
+        CHECK_MSG(waitpid(child, &status, 0) == child && status == 0, "child %d ended with status 0x%x", i,
+                  (unsigned)status);
     }
     workers_stop = true;
     CHECK(pthread_join(thread, NULL) == 0);

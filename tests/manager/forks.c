@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A fork storm while the manager provides and purges.  Each child finds every block as its parent left it at that moment -
- * also those whose superblock the manager had in hand, also in children made by a raw clone, of which the library hears
- * nothing - frees them, grows, and now and then gets a manager of its own.  A lock the manager held shows as a child that
- * hangs.  In a program of one thread ("--alone 1") the manager leaves before each fork and comes back.
+ * A fork storm while the manager provides and purges.  Each child finds every block as its parent left it at that
+ * moment - also those whose superblock the manager had in hand, also in children made by a raw clone, of which the
+ * library hears nothing - frees them, grows, and now and then gets a manager of its own.  A lock the manager held shows
+ * as a child that hangs.  In a program of one thread ("--alone 1") the manager leaves before each fork and comes back.
  */
 #include "fork/heap.h"
 #include "watch.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Every way a process can end, while the manager is busy.  The kernel ends a process when its last thread has left, and
- * the C library calls exit() when the last thread it knows of has: neither may wait for a thread the program does not know
- * of.  Each way is gone at random moments of growing and purging; the parent sees the status the same program has without a
- * manager, and a process that stays behind as a zombie leader with a manager in it shows as a hang.
+ * the C library calls exit() when the last thread it knows of has: neither may wait for a thread the program does not
+ * know of.  Each way is gone at random moments of growing and purging; the parent sees the status the same program has
+ * without a manager, and a process that stays behind as a zombie leader with a manager in it shows as a hang.
  */
 #include "watch.h"
 #include <pthread.h>
@@ -189,8 +189,8 @@ int main(int argc, char **argv)
                 continue;
             int status = in_child(leave, seed + round * WAYS + way);
             int or_status = ways[way].leave == by_raw_exit_before_others ? 0 : ways[way].status;
-            CHECK_MSG(status == ways[way].status || status == or_status, "%s: ended with %d, not %d (round %d)", ways[way].name, status,
-                      ways[way].status, (int)round);
+            CHECK_MSG(status == ways[way].status || status == or_status, "%s: ended with %d, not %d (round %d)",
+                      ways[way].name, status, ways[way].status, (int)round);
         }
     return 0;
 }

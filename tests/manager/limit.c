@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * A control group with a limit of 256 MiB, driven to its edge.  The same program - blocks of sizes on which no allocator has
- * to round more than another, grown to a level, churned there, shrunk and regrown - runs in such a group under the system's
- * malloc and under the library, at higher and higher levels, and the library's must not be killed for memory at a level at
- * which the system's was not.  The last levels before the limit are left out; without a manager, who sees that memory is short,
- * some more are: there the superblocks that are not full decide.
+ * A control group with a limit of 256 MiB, driven to its edge.  The same program - blocks of sizes on which no
+ * allocator has to round more than another, grown to a level, churned there, shrunk and regrown - runs in such a group
+ * under the system's malloc and under the library, at higher and higher levels, and the library's must not be killed
+ * for memory at a level at which the system's was not.  The last levels before the limit are left out; without a
+ * manager, who sees that memory is short, some more are: there the superblocks that are not full decide.
  *
  * Groups of version 2 and, where the memory controller belongs to version 1, of that one.  The group is made below the
  * test's own, so that it allows no more than that.
@@ -112,8 +112,8 @@ int main(int argc, char **argv)
     for (size_t level = test_option(argc, argv, "--from", 220); system == fate_done && level <= most; level += step) {
         system = run(argv[0], level, seed, NULL);
         enum fate own = run(argv[0], level, seed, library);
-        test_say("%zu MiB: the system's malloc %s, the library %s\n", level, system == fate_done ? "ends well" : "is killed",
-                 own == fate_done ? "ends well" : "is killed");
+        test_say("%zu MiB: the system's malloc %s, the library %s\n", level,
+                 system == fate_done ? "ends well" : "is killed", own == fate_done ? "ends well" : "is killed");
         if (own != fate_done && system == fate_done && worse == 0)
             worse = level;
     }

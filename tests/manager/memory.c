@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The manager under the settings of memory a program or an administrator may have chosen: everything locked (pages cannot
- * be given back, and address space costs memory as soon as it is opened), huge pages always, on request, never, and
- * forbidden for this process.  Contents are right in all of them, and what is asked of the manager is done where it can be.
+ * The manager under the settings of memory a program or an administrator may have chosen: everything locked (pages
+ * cannot be given back, and address space costs memory as soon as it is opened), huge pages always, on request, never,
+ * and forbidden for this process.  Contents are right in all of them, and what is asked of the manager is done where it
+ * can be.
  */
 #include "watch.h"
 #include <sys/mman.h>

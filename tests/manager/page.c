@@ -227,7 +227,8 @@ static int own_mappings(int *all)
     int pages = 0;
     *all = 0;
     CHECK(proc_read("/proc/self/maps", text, sizeof text) > 0);
-    /* What follows on another is counted with it: a heap is one range, of which some parts are asked to be huge pages. */
+    /* What follows on another is counted with it: a heap is one range, of which some parts are asked to be huge
+     * pages. */
     unsigned long start, end, last = 0;
     for (const char *at = text; sscanf(at, "%lx-%lx", &start, &end) == 2; at = strchr(at, '\n') + 1, last = end)
         *all += start != last;
@@ -294,7 +295,8 @@ static void sealed(uint64_t seed)
     if (fd >= 0) {
         CHECK_MSG(ftruncate(fd, 0) != 0, "a reader has cut the page off");
         CHECK_MSG(pwrite(fd, &byte, 1, 0) != 1, "a reader has written to the page");
-        CHECK_MSG(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED, "a reader may write to it");
+        CHECK_MSG(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED,
+                  "a reader may write to it");
         close(fd);
     }
     CHECK(memcmp(page->magic, SUTLER_PAGE_MAGIC, sizeof SUTLER_PAGE_MAGIC) == 0);

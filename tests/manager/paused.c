@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * The manager stops where it stands: because the system gives it no processor, because a debugger holds it, for ever.  The
- * program goes on inline.  Only a tracer can stop one thread, so the test is one: a program grows, frees and forks, its
- * blocks' content checked; the tracer stops the manager at random moments, and where each of its system calls begins and
- * ends, the steps of its jobs as they are seen from outside; watches the program go on, and lets it go again; or, at the
- * end of every run, never again, and the program runs to its end beside it.
+ * The manager stops where it stands: because the system gives it no processor, because a debugger holds it, for ever.
+ * The program goes on inline.  Only a tracer can stop one thread, so the test is one: a program grows, frees and forks,
+ * its blocks' content checked; the tracer stops the manager at random moments, and where each of its system calls
+ * begins and ends, the steps of its jobs as they are seen from outside; watches the program go on, and lets it go
+ * again; or, at the end of every run, never again, and the program runs to its end beside it.
  *
- * What may make the program wait is a lock the manager holds at that moment: then the manager is let run for a fraction of a
- * millisecond at a time until it has let go.  For memory that must be rare (it works outside the locks); fork and
- * sutler_purge() wait for the end of one piece of work by design, and are not counted.  Where the manager never lets go the
- * test says that it hangs.
+ * What may make the program wait is a lock the manager holds at that moment: then the manager is let run for a fraction
+ * of a millisecond at a time until it has let go.  For memory that must be rare (it works outside the locks); fork and
+ * sutler_purge() wait for the end of one piece of work by design, and are not counted.  Where the manager never lets go
+ * the test says that it hangs.
  *
- * The program has a second thread, which sleeps: a manager would leave for the forks of a program that has one.  Whether
- * that waits for a manager that is stopped is tried apart, with one that holds nothing.
+ * The program has a second thread, which sleeps: a manager would leave for the forks of a program that has one.
+ * Whether that waits for a manager that is stopped is tried apart, with one that holds nothing.
  */
 #include "watch.h"
 #include <pthread.h>
@@ -191,8 +191,8 @@ static bool is_idle(long number)
     return number == SYS_futex || number == SYS_restart_syscall || number == SYS_clock_gettime;
 }
 
-/* Goes on from step to step and stays at one where it was seldom held, every other time only at one that gives memory back,
- * which are rare; or wherever it is after a while. */
+/* Goes on from step to step and stays at one where it was seldom held, every other time only at one that gives memory
+ * back, which are rare; or wherever it is after a while. */
 static bool stop_at_step(pid_t manager, struct rng *rng)
 {
     bool rare = rng_below(rng, 2) == 0;

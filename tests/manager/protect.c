@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A program may forbid access to whole pages of its blocks (guard pages of stacks it allocates; the example of mprotect(2)
- * does).  The manager makes pages ready just ahead of a program that grows, and must touch none that has been handed out.
+ * A program may forbid access to whole pages of its blocks (guard pages of stacks it allocates; the example of
+ * mprotect(2) does).  The manager makes pages ready just ahead of a program that grows, and must touch none that has
+ * been handed out.
  */
 #include "watch.h"
 #include <sys/mman.h>

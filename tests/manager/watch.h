@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the tests of the manager share: finding the thread from outside (it is found the way anybody would find it, by its
- * name under /proc, never by asking the library), a hoard of blocks with known content that makes the manager busy by
- * growing and shrinking, and children in which a case runs: each has a manager of its own, not started yet.
+ * What the tests of the manager share: finding the thread from outside (it is found the way anybody would find it, by
+ * its name under /proc, never by asking the library), a hoard of blocks with known content that makes the manager busy
+ * by growing and shrinking, and children in which a case runs: each has a manager of its own, not started yet.
  */
 #ifndef TESTS_MANAGER_H
 #define TESTS_MANAGER_H
@@ -195,7 +195,8 @@ static inline void manager_never(struct rng *rng, int threads)
 
 /* ---- cases ---- */
 
-/* Runs `body` in a child; its exit status, or 128 + the signal that ended it.  A hang ends by the child's own watchdog. */
+/* Runs `body` in a child; its exit status, or 128 + the signal that ended it.  A hang ends by the child's own
+ * watchdog. */
 static inline int in_child(void (*body)(uint64_t seed), uint64_t seed)
 {
     pid_t child = fork();

@@ -4,8 +4,8 @@
  * where no thread may be made, the program goes on inline and no thread is seen.  Where cpus or time are taken away
  * while it runs it goes, and comes back when they are given back.
  *
- * The quota is asked for in a file system: the test puts one of its own, with the file it wants, where the control groups
- * are mounted (in a mount namespace nobody else sees), so that it needs no control groups.
+ * The quota is asked for in a file system: the test puts one of its own, with the file it wants, where the control
+ * groups are mounted (in a mount namespace nobody else sees), so that it needs no control groups.
  */
 #include "support/cgroup.h"
 #include "watch.h"
@@ -119,7 +119,8 @@ static void one_empty_block(uint64_t seed)
     for (size_t i = 0; i < 200 * MIB; i += 4 * MIB)
         p[i] = 1;
     sleep_us(20000);
-    CHECK_MSG(proc_resident_bytes() < before + 50 * page + MIB, "%zu KiB came", (proc_resident_bytes() - before) / 1024);
+    CHECK_MSG(proc_resident_bytes() < before + 50 * page + MIB, "%zu KiB came",
+              (proc_resident_bytes() - before) / 1024);
     free(p);
 }
 
@@ -399,7 +400,8 @@ static size_t provided_under(uint64_t seed, int version, const char *limit)
     own_groups();
     own_group_write_of(version, version == 2 ? "memory.max" : "memory.limit_in_bytes", limit);
     own_group_write_of(version, version == 2 ? "memory.current" : "memory.usage_in_bytes", "251658240\n");
-    own_group_write_of(version, "memory.stat", version == 2 ? "anon 251658240\ninactive_file 0\n" : "total_inactive_file 0\n");
+    own_group_write_of(version, "memory.stat",
+                       version == 2 ? "anon 251658240\ninactive_file 0\n" : "total_inactive_file 0\n");
     manager_start(&rng);
     hoard_grow(&rng, 150 * MIB);
     sleep_us(20000);

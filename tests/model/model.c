@@ -3,11 +3,12 @@
  * Random operations of every API against a reference map.
  *
  * Each thread owns a table of slots; one operation picks a slot and allocates into it, resizes it or frees it by one of
- * the many names there are.  After every call the reference knows what must be true: the block's alignment, that all its
- * usable bytes overlap no live block of any thread (the shadow map), that the bytes written are the bytes read back, that
- * calloc's are zero, that a refused call left everything as it was.  Slots are swapped with other threads through a shared
- * shelf now and then, so frees are remote as well as local.  Phases change the weights: growing, steady, shrinking,
- * everything freed, so that superblocks and spans go through all their states, not only the busy ones.
+ * the many names there are.  After every call the reference knows what must be true: the block's alignment, that all
+ * its usable bytes overlap no live block of any thread (the shadow map), that the bytes written are the bytes read
+ * back, that calloc's are zero, that a refused call left everything as it was.  Slots are swapped with other threads
+ * through a shared shelf now and then, so frees are remote as well as local.  Phases change the weights: growing,
+ * steady, shrinking, everything freed, so that superblocks and spans go through all their states, not only the busy
+ * ones.
  *
  * model --ops N --threads N --slots N; the seed is printed and TEST_SEED repeats a single-threaded run exactly.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a heap costs that holds hardly anything: one block of each class.  Resident memory of many such heaps, at once and
- * some seconds after all was freed, with a manager; their address space; and that they get it under a limit.
+ * What a heap costs that holds hardly anything: one block of each class.  Resident memory of many such heaps, at once
+ * and some seconds after all was freed, with a manager; their address space; and that they get it under a limit.
  */
 #include "scale/heaps.h"
 #include <sys/resource.h>
@@ -56,7 +56,8 @@ static size_t mapped_bytes(void)
 /* jemalloc with as many threads keeps 86 MiB. */
 static void resident_is_small(unsigned heaps)
 {
-    const size_t most_at_once = 90 * MIB * heaps / 256, most_later = 40 * MIB * heaps / 256, base = proc_resident_bytes();
+    const size_t most_at_once = 90 * MIB * heaps / 256, most_later = 40 * MIB * heaps / 256,
+                 base = proc_resident_bytes();
     take_one_of_each(heaps, 8 * KIB);
     size_t at_once = proc_resident_bytes() - base, later = at_once;
     give_all(heaps);

@@ -35,8 +35,9 @@ int main(int argc, char **argv)
     uint64_t took_ns = now_ns() - start_ns;
     struct tally took = tally_since(before);
     size_t now = proc_resident_bytes(), back = resident > now ? resident - now : 0;
-    test_say("%u heaps: %llu fences, %llu locks, %zu of %zu MiB given back, %llu us\n", heaps, (unsigned long long)took.fences,
-             (unsigned long long)took.locks, back / MIB, resident / MIB, (unsigned long long)took_ns / 1000);
+    test_say("%u heaps: %llu fences, %llu locks, %zu of %zu MiB given back, %llu us\n", heaps,
+             (unsigned long long)took.fences, (unsigned long long)took.locks, back / MIB, resident / MIB,
+             (unsigned long long)took_ns / 1000);
     CHECK(back > resident / 3);
     CHECK_MSG(took.fences <= fences_most, "%llu fences", (unsigned long long)took.fences);
     for (size_t i = 0; i < SUPERBLOCKS; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fresh memory at any number of heaps: one heap grows, and how many locks it takes, heaps it looks at and fences it sends
- * for each superblock must not depend on how many others there are, whatever those have: full superblocks, some with a
- * little room, or superblocks pending.  The bounds are those of two heaps and a constant.
+ * Fresh memory at any number of heaps: one heap grows, and how many locks it takes, heaps it looks at and fences it
+ * sends for each superblock must not depend on how many others there are, whatever those have: full superblocks, some
+ * with a little room, or superblocks pending.  The bounds are those of two heaps and a constant.
  */
 #include "scale/heaps.h"
 #include <malloc.h>

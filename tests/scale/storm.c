@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * That the build with synthetic cids is sound, and so what is measured with it means something: a few threads go from cid
- * to cid, each held by a lock of the program's own, as another thread or as one that was moved, and allocate, free their
- * own and others' blocks, and trim.  Each block says whose it is; one handed out twice is told.
+ * That the build with synthetic cids is sound, and so what is measured with it means something: a few threads go from
+ * cid to cid, each held by a lock of the program's own, as another thread or as one that was moved, and allocate, free
+ * their own and others' blocks, and trim.  Each block says whose it is; one handed out twice is told.
  */
 #include "scale/heaps.h"
 #include <malloc.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Any call of the family at any size, in the middle of what programs do besides: fork, spawn, come near a memory limit, map
- * memory of their own beside the heap's, load plugins, cancel threads, take signals, sleep.  storm.c has a fixed mixture; here
- * the seed chooses which disturbances there are, so that each run is another program.  `--disturb MASK` asks for certain ones (bits
- * in the order of the table), to find out which are needed for a failure.
+ * Any call of the family at any size, in the middle of what programs do besides: fork, spawn, come near a memory limit,
+ * map memory of their own beside the heap's, load plugins, cancel threads, take signals, sleep.  storm.c has a fixed
+ * mixture; here the seed chooses which disturbances there are, so that each run is another program.  `--disturb MASK`
+ * asks for certain ones (bits in the order of the table), to find out which are needed for a failure.
  */
 #include "support/family.h"
 #include "support/pattern.h"

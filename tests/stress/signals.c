@@ -2,8 +2,8 @@
  *
  * A signal storm with handlers that malloc, verify and free.  Signals land everywhere: inside sections (which abort),
  * inside slow paths with a lock held, inside other handlers.  POSIX does not let handlers allocate and glibc deadlocks;
- * the library promises it, so this runs only under it.  Sources: a cpu-time interval timer per process, a POSIX timer per
- * worker with a period of 100 us, and a thread that aims pthread_kill at random workers.
+ * the library promises it, so this runs only under it.  Sources: a cpu-time interval timer per process, a POSIX timer
+ * per worker with a period of 100 us, and a thread that aims pthread_kill at random workers.
  */
 #include "stress/worker.h"
 #include <sys/time.h>

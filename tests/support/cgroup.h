@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Control groups for tests: a real one with a limit, made below the test's own, so that it allows no more than that; and a
- * file system of the test's own in their place, with whatever files it wants, in a mount namespace nobody else sees.
+ * Control groups for tests: a real one with a limit, made below the test's own, so that it allows no more than that;
+ * and a file system of the test's own in their place, with whatever files it wants, in a mount namespace nobody else
+ * sees.
  */
 #ifndef TESTS_CGROUP_H
 #define TESTS_CGROUP_H
@@ -29,7 +30,8 @@ static inline bool group_write(const char *file, const char *value)
 }
 
 /* Below the directory of the group that /proc/self/cgroup names in the row with `key`. */
-static inline bool group_make_below(const char *mount_point, const char *key, const char *limit_file, size_t limit_bytes)
+static inline bool group_make_below(const char *mount_point, const char *key, const char *limit_file,
+                                    size_t limit_bytes)
 {
     char text[4096], value[32];
     proc_read("/proc/self/cgroup", text, sizeof text);

@@ -4,9 +4,9 @@
  *
  * A test of malloc cannot report through printf: stdio allocates, and the heap may be the thing that just broke.  So a
  * failed CHECK formats into a stack buffer, writes it with one write(2) and aborts.  test_begin() does three things
- * once: it refuses to run when the library under test was expected but is not the one serving malloc (a test that passes
- * under another allocator proves nothing), it starts a watchdog so that a hang is a failure with a name, and it picks
- * and prints the seed.
+ * once: it refuses to run when the library under test was expected but is not the one serving malloc (a test that
+ * passes under another allocator proves nothing), it starts a watchdog so that a hang is a failure with a name, and it
+ * picks and prints the seed.
  *
  * Exit status: 0 passed, 77 skipped (with a reason on stdout), anything else failed.
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Synthetic cids: what libsutler_cids.so has beyond the library (support/cids.h is for programs), to show on two cpus what
- * it does on a thousand.  Everything is as in rcs mode, sections and all, but the cid is read from a thread-local variable
- * that the program sets.  The linker's --wrap puts the two functions here in the way of the library's.
+ * Synthetic cids: what libsutler_cids.so has beyond the library (support/cids.h is for programs), to show on two cpus
+ * what it does on a thousand.  Everything is as in rcs mode, sections and all, but the cid is read from a thread-local
+ * variable that the program sets.  The linker's --wrap puts the two functions here in the way of the library's.
  *
- * The program guarantees what the kernel does elsewhere: of all threads bound to a cid at most one is in the library at a
- * time, and a cid is handed over by something that orders memory (a lock, a join).  A thread binds itself before its
+ * The program guarantees what the kernel does elsewhere: of all threads bound to a cid at most one is in the library at
+ * a time, and a cid is handed over by something that orders memory (a lock, a join).  A thread binds itself before its
  * first malloc or free; the first thread begins on cid 0.
  */
 #include "base/tally.h"

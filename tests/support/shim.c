@@ -3,8 +3,8 @@
  * A malloc that is wrong in one chosen way: the test of the tests.
  *
  * A test that cannot fail says nothing.  Preloaded in place of the library, this shim passes every call to glibc except
- * for one fault, named by SHIM_FAULT; the self-tests run a program under it and expect a failure.  Without SHIM_FAULT it
- * is a correct allocator, so it also shows that the failure comes from the fault and not from the shim.
+ * for one fault, named by SHIM_FAULT; the self-tests run a program under it and expect a failure.  Without SHIM_FAULT
+ * it is a correct allocator, so it also shows that the failure comes from the fault and not from the shim.
  *
  * Faults strike from the SHIM_AFTER-th call on (default 200: start-up must survive), each once in a few calls.
  *   twice      malloc returns a block that is still live         realloc   a growing realloc loses a byte of content

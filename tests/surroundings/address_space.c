@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * No false ENOMEM.  Under a limit on address space or on data a program fills what is left with blocks of one kind, frees
- * some, and asks for every size up to 1 MiB.  A refusal is false
+ * No false ENOMEM.  Under a limit on address space or on data a program fills what is left with blocks of one kind,
+ * frees some, and asks for every size up to 1 MiB.  A refusal is false
  *   - if the system, asked directly, maps as much (rounded to 64 KiB) at once; or
  *   - if so much of what the program had, and freed, lies in a row: known from its own books.  A run of slices that may
  *     begin with a superblock's first slice, which stays while a block of it is in use, has to be twice as long.
@@ -35,8 +35,9 @@ static const struct kind {
     const char *name;
     size_t least, most; /* bytes of its blocks */
 } kinds[] = {
-    {"small", 1000, 1000},       {"slice4", 5000, 5000},        {"slice15", 20000, 20000}, {"slice63", 40000, 40000},
-    {"slice63b", 100000, 131072}, {"span", 140000, 140000}, {"spans", 131073, 16 * MIB}, {"mapping", 16 * MIB, 24 * MIB},
+    {"small", 1000, 1000},       {"slice4", 5000, 5000},          {"slice15", 20000, 20000},
+    {"slice63", 40000, 40000},   {"slice63b", 100000, 131072},    {"span", 140000, 140000},
+    {"spans", 131073, 16 * MIB}, {"mapping", 16 * MIB, 24 * MIB},
 };
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
 static const unsigned headrooms[] = {1, 2, 8, 64, 512, 4096};
@@ -268,7 +269,8 @@ static void start(int limit, unsigned headroom, unsigned kind, unsigned pattern,
 {
     char text[7][24];
     unsigned long long value[7] = {(unsigned)limit, headroom, kind, pattern, step, rng_next(&rng), after};
-    char *arguments[] = {"address_space", "--case", text[0], text[1], text[2], text[3], text[4], text[5], text[6], NULL};
+    char *arguments[] = {"address_space", "--case", text[0], text[1], text[2],
+                         text[3],         text[4],  text[5], text[6], NULL};
     for (int i = 0; i < 7; i++)
         snprintf(text[i], sizeof text[i], "%llu", value[i]);
     pid_t pid = fork();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Near a limit on address space, what programs met: each was refused with memory to spare.  Every case is a process of its
- * own:
+ * Near a limit on address space, what programs met: each was refused with memory to spare.  Every case is a process of
+ * its own:
  *   - nothing is left before the first malloc;
  *   - little is left, and a block of any size up to 128 KiB is asked for;
  *   - an array grows by realloc until it cannot;

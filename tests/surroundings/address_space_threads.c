@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Threads that live at a limit on address space: each allocates until it is refused, frees some, its own blocks and
- * others', and goes on.  Superblocks lend slices and are merged again all the time; no block may be harmed by it.  At the
- * end all is freed, and one block may have most of it.
+ * others', and goes on.  Superblocks lend slices and are merged again all the time; no block may be harmed by it.  At
+ * the end all is freed, and one block may have most of it.
  *   --ms N  for how long
  */
 #include "support/check.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: beside a library that interposes clock_gettime (clock_guest.c) the manager, a thread libc does not know, must not
- * call it: libfaketime's crashed there.
+ * Why: beside a library that interposes clock_gettime (clock_guest.c) the manager, a thread libc does not know, must
+ * not call it: libfaketime's crashed there.
  */
 #include "manager/watch.h"
 #include <malloc.h>

@@ -32,6 +32,7 @@ int main(int argc, char **argv)
         SKIP("another malloc");
     unsetenv("SUTLER_ON_ERROR");
     for (pad = 0; pad < 60; pad++)
-        CHECK_MSG(again(make_large, "look") == 0, "an option in an environment of 300 KiB was not heard (pad %zu)", pad);
+        CHECK_MSG(again(make_large, "look") == 0, "an option in an environment of 300 KiB was not heard (pad %zu)",
+                  pad);
     return 0;
 }

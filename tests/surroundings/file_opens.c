@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A program that changes its heap all the time, far from any limit: the library may open a file when it starts a manager,
- * and once in a while, but none by the second.  It is counted by the system: the control groups are files of the test's
- * own, on which it keeps a watch.  The library's own count says as much.
+ * A program that changes its heap all the time, far from any limit: the library may open a file when it starts a
+ * manager, and once in a while, but none by the second.  It is counted by the system: the control groups are files of
+ * the test's own, on which it keeps a watch.  The library's own count says as much.
  */
 #include "support/cgroup.h"
 #include <sys/inotify.h>
@@ -72,8 +72,8 @@ int main(int argc, char **argv)
     change_for(seconds * 1000);
     unsigned later = opened(watch);
     uint64_t counted = own_count() - before;
-    test_say("%u files of groups opened at first, %u in the next %u s; %u files in all\n", first, later, (unsigned)seconds,
-             (unsigned)counted);
+    test_say("%u files of groups opened at first, %u in the next %u s; %u files in all\n", first, later,
+             (unsigned)seconds, (unsigned)counted);
     /* All groups once or twice, and the machine; were it twice a second, it would be many times that. */
     CHECK_MSG(later <= first + first * seconds / 30, "files are opened again and again");
     CHECK_MSG(counted <= 2 * first + 4 * seconds, "files are opened again and again");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A control group of 530 MiB: a buffer of 400 MiB is freed, and one of 500 taken and filled; beside it three loops want the
- * processors, so that whoever is to give the first back may come late.  What is freed must not count against the limit: the
- * system's malloc, which unmaps it in free, lives.  (The quick form has half of everything.)
+ * A control group of 530 MiB: a buffer of 400 MiB is freed, and one of 500 taken and filled; beside it three loops want
+ * the processors, so that whoever is to give the first back may come late.  What is freed must not count against the
+ * limit: the system's malloc, which unmaps it in free, lives.  (The quick form has half of everything.)
  *
  *   kept     a buffer small enough to be kept, then one that leaves room for nothing else
  *   never    the manager does not get a processor at all: a tracer holds it

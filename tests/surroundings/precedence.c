@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: a thread inherits the scheduling of the one that makes it.  A manager under a real-time policy could keep the very
- * program from running; and a program that makes itself nice means all of itself.
+ * Why: a thread inherits the scheduling of the one that makes it.  A manager under a real-time policy could keep the
+ * very program from running; and a program that makes itself nice means all of itself.
  */
 #include "manager/watch.h"
 #include <sched.h>

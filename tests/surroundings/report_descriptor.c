@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Programs that close every file descriptor and open files of their own: neither the report at the end nor an error line may
- * be written into those.  One that puts a log in the place of standard error finds the error line there.
+ * Programs that close every file descriptor and open files of their own: neither the report at the end nor an error
+ * line may be written into those.  One that puts a log in the place of standard error finds the error line there.
  */
 #include "again.h"
 #include <fcntl.h>

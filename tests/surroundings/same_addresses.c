@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A program started without address space randomization (setarch -R, debuggers) finds its blocks where they were last time;
- * one started with finds them elsewhere.
+ * A program started without address space randomization (setarch -R, debuggers) finds its blocks where they were last
+ * time; one started with finds them elsewhere.
  */
 #include "again.h"
 #include <sys/mman.h>

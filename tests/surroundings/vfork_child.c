@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: the child of a vfork runs in its parent's memory with its parent's thread-local variables, but the system neither
- * restarts its restartable sections nor tells it where it runs.  While it allocates, other threads of the program do,
- * on the processor it believes to be its own.  Every allocator without such sections survives that.
+ * Why: the child of a vfork runs in its parent's memory with its parent's thread-local variables, but the system
+ * neither restarts its restartable sections nor tells it where it runs.  While it allocates, other threads of the
+ * program do, on the processor it believes to be its own.  Every allocator without such sections survives that.
  */
 #include "support/pattern.h"
 #include "support/rng.h"

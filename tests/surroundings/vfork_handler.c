@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: a signal handler may vfork and exec (crash reporters do).  It may have interrupted malloc where its own thread holds a
- * lock: what vfork does to the allocator must not wait for that.
+ * Why: a signal handler may vfork and exec (crash reporters do).  It may have interrupted malloc where its own thread
+ * holds a lock: what vfork does to the allocator must not wait for that.
  */
 #include "support/pattern.h"
 #include <malloc.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * heap_of_cid has a slot for every cid there can be, or no section may be run: it reads the table unchecked.  The system
- * may be not to be asked how many that is: then the whole table is used; and the answer may be more than the table
- * holds.  The linker wraps the question: "unknown" and "many" run the whole library with such an answer.
+ * heap_of_cid has a slot for every cid there can be, or no section may be run: it reads the table unchecked.  The
+ * system may be not to be asked how many that is: then the whole table is used; and the answer may be more than the
+ * table holds.  The linker wraps the question: "unknown" and "many" run the whole library with such an answer.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>

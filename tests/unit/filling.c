@@ -379,7 +379,8 @@ int main(void)
     unit_expect_healthy();
     unsigned char there;
     char *page = map_block();
-    if (!os_find_resident(page, os_page_bytes, &there) || !os_populate(page, os_page_bytes) || !region_fits_huge_pages())
+    if (!os_find_resident(page, os_page_bytes, &there) || !os_populate(page, os_page_bytes) ||
+        !region_fits_huge_pages())
         SKIP("the system does not say which pages are there, or brings none (before Linux 5.14)");
     now_ns = SECOND;
     nothing_before_the_beginning_is_filled();

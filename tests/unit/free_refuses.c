@@ -4,8 +4,8 @@
  * a block, for every class.
  *
  * One address it could take for a block: the one a block would have before the first, in the gap that no block covers.
- * Accepted, it would be handed out again and reach into the superblock before.  That is asked with --before 1, by a test
- * of its own.
+ * Accepted, it would be handed out again and reach into the superblock before.  That is asked with --before 1, by a
+ * test of its own.
  */
 #include <signal.h>
 #include <sys/wait.h>

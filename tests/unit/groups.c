@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whether the limits of the process's control groups can be read is known: in a container without /sys they cannot, and that
- * is not the same as none.
+ * Whether the limits of the process's control groups can be read is known: in a container without /sys they cannot, and
+ * that is not the same as none.
  */
 #include "support/cgroup.h"
 

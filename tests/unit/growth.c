@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How long a heap's superblocks are: the first has a sixteenth of the class's length; of small blocks, no other has more than
- * the heap had of the class before; and after a few they have all of it.
+ * How long a heap's superblocks are: the first has a sixteenth of the class's length; of small blocks, no other has
+ * more than the heap had of the class before; and after a few they have all of it.
  */
 #include "heap/heap.h"
 #include "inspect.h"
@@ -32,9 +32,10 @@ static void grows_with_what_there_is(size_t bytes)
     const unsigned count = lengths_of(c, length);
     EXPECT_EQ(length[0], (full + 15) / 16);
     for (unsigned i = 0; i < count; had += length[i++]) {
-        EXPECT_MSG(i == 0 || length[i] <= had, "superblock %u of %zu bytes has %u slices after %u", i, bytes, length[i], had);
-        EXPECT_MSG(had < full || length[i] == full || length[i] * 2 >= had, "superblock %u of %zu bytes has only %u slices after %u",
-                   i, bytes, length[i], had);
+        EXPECT_MSG(i == 0 || length[i] <= had, "superblock %u of %zu bytes has %u slices after %u", i, bytes, length[i],
+                   had);
+        EXPECT_MSG(had < full || length[i] == full || length[i] * 2 >= had,
+                   "superblock %u of %zu bytes has only %u slices after %u", i, bytes, length[i], had);
     }
     EXPECT_EQ(length[count - 1], full);
 }
@@ -45,8 +46,8 @@ static void is_soon_long(size_t bytes)
     const unsigned c = size_class_of(bytes), full = size_class[c].slices;
     unsigned length[SUPERBLOCKS];
     lengths_of(c, length);
-    EXPECT_MSG(length[0] < length[1] && length[1] < length[2] && length[2] == full, "%u, %u and %u slices of %u", length[0],
-               length[1], length[2], full);
+    EXPECT_MSG(length[0] < length[1] && length[1] < length[2] && length[2] == full, "%u, %u and %u slices of %u",
+               length[0], length[1], length[2], full);
 }
 
 int main(void)

@@ -94,7 +94,8 @@ void expect_superblock_sound(const struct superblock *s)
     EXPECT(s->blocks > 0 && s->blocks <= row->blocks);
     EXPECT_EQ(s->reciprocal, row->reciprocal);
     EXPECT_EQ(s->slice.to_head, 0);
-    EXPECT_EQ(s->base + (size_t)s->blocks * s->block_bytes, (uintptr_t)superblock_start(s) + slices_of(s) * SLICE_BYTES);
+    EXPECT_EQ(s->base + (size_t)s->blocks * s->block_bytes,
+              (uintptr_t)superblock_start(s) + slices_of(s) * SLICE_BYTES);
     unsigned carved = 0, whole = 0;
     for (unsigned i = 0; i < s->blocks; i++) {
         bool exists = (units_touched(s, i) & s->uncarved) == 0;

@@ -27,13 +27,14 @@ static struct superblock *new_half_free(unsigned c)
 static void expect_found(const struct superblock *s, const char *wrong)
 {
     const char *found = superblock_check(s);
-    EXPECT_MSG(found != NULL && strstr(found, wrong) != NULL, "found \"%s\", not \"%s\"", found == NULL ? "" : found, wrong);
+    EXPECT_MSG(found != NULL && strstr(found, wrong) != NULL, "found \"%s\", not \"%s\"", found == NULL ? "" : found,
+               wrong);
 }
 
 /* Sets `field` to `value`, has it found, and mends it. */
 #define EXPECT_FOUND(field, value, wrong)                                                                              \
     do {                                                                                                               \
-        __typeof__(0 + (field)) sound = (field);                                                                        \
+        __typeof__(0 + (field)) sound = (field);                                                                       \
         (field) = (value);                                                                                             \
         expect_found(s, wrong);                                                                                        \
         (field) = sound;                                                                                               \

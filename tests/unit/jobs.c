@@ -460,8 +460,8 @@ static bool is_ample(size_t bytes)
 }
 
 /* A quarter of what is left, what is kept already among it, if that is known and address space has no limit.  Under a
- * group's limit only until what was seen is out of date: until the time has passed in which others may have taken it, or
- * the process has taken a sixteenth. */
+ * group's limit only until what was seen is out of date: until the time has passed in which others may have taken it,
+ * or the process has taken a sixteenth. */
 static void what_may_be_kept(void)
 {
     const size_t left = 40 * MEMORY_HEADROOM_MIN;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The lock excludes, whoever waits and however it is released; the time the program waited is counted, that of the manager
- * is not.
+ * The lock excludes, whoever waits and however it is released; the time the program waited is counted, that of the
+ * manager is not.
  */
 #include "os/lock.h"
 

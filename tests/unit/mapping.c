@@ -360,7 +360,8 @@ static void sizes_beyond_reason_fail(void)
     EXPECT(mapping_give(p));
 }
 
-/* No memory for a larger table: blocks can be moved only as long as there are entries to spare, and a lookup still ends. */
+/* No memory for a larger table: blocks can be moved only as long as there are entries to spare, and a lookup still
+ * ends. */
 static void a_table_that_cannot_grow(void)
 {
     enum { count = 110, turns = 120 };

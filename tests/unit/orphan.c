@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The heap of a child made while another thread was in the middle of a slow path, by fork or by _Fork.  That thread does
- * not exist in the child: what it had half-done must be found and made whole, and what it had in its hands be free.
+ * The heap of a child made while another thread was in the middle of a slow path, by fork or by _Fork.  That thread
+ * does not exist in the child: what it had half-done must be found and made whole, and what it had in its hands be
+ * free.
  *
- * Half-done states are made in two ways: the locks are taken here and data under them left as some step of the code leaves
- * them; or a thread really is stopped there, in a system call (os_map and os_map_at are wrapped by the linker) or by a
- * page fault.
+ * Half-done states are made in two ways: the locks are taken here and data under them left as some step of the code
+ * leaves them; or a thread really is stopped there, in a system call (os_map and os_map_at are wrapped by the linker)
+ * or by a page fault.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -190,13 +191,15 @@ static void expect_nothing_in_hands(void)
             EXPECT_MSG(superblock_owner(superblock_at_slice(at)) != NULL, "nobody owns the superblock at slice %u",
                        (unsigned)at);
         } else if (s->kind == slice_tail) {
-            EXPECT_MSG(slice_head(slice_at(at))->kind == slice_superblock, "slice %u is of no superblock", (unsigned)at);
+            EXPECT_MSG(slice_head(slice_at(at))->kind == slice_superblock, "slice %u is of no superblock",
+                       (unsigned)at);
         } else if (s->kind == slice_large || s->kind == slice_kept || s->kind == slice_free) {
             slices = s->slices;
         } else if (at >= a->fresh_first && at < a->fresh_end) {
             slices = a->fresh_end - at;
         } else {
-            EXPECT_MSG(s->kind == slice_signal_safe || s->kind == slice_hole, "slice %u belongs to nothing (kind %d)", (unsigned)at, s->kind);
+            EXPECT_MSG(s->kind == slice_signal_safe || s->kind == slice_hole, "slice %u belongs to nothing (kind %d)",
+                       (unsigned)at, s->kind);
         }
     }
 }

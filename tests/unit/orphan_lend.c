@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A child made while another thread is in the middle of lending a superblock's slices, or of giving up a superblock that has
- * lent some (heap/lend.h): no slice has two owners in the child, and no live block is handed out.
+ * A child made while another thread is in the middle of lending a superblock's slices, or of giving up a superblock
+ * that has lent some (heap/lend.h): no slice has two owners in the child, and no live block is handed out.
  *
  * The thread really is stopped there, each time one span further: span_give is wrapped by the linker.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ranges on their way back: a huge page of which only a part goes must be split first, wherever in it the part lies, and
- * one that goes whole must not.
+ * Ranges on their way back: a huge page of which only a part goes must be split first, wherever in it the part lies,
+ * and one that goes whole must not.
  */
 #include "heap/purge_batch.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Before memory is refused (heap_make_room): superblocks lend what is free of them if that can make room for what is wanted, and
- * only then; and what was freed since is found although nothing is looked at twice that looks as it did.
+ * Before memory is refused (heap_make_room): superblocks lend what is free of them if that can make room for what is
+ * wanted, and only then; and what was freed since is found although nothing is looked at twice that looks as it did.
  */
 #include "heap/purge.h"
 #include "heap/span.h"

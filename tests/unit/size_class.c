@@ -44,7 +44,8 @@ static void the_byte_tables_agree(void)
                  size_class_of(size));
 }
 
-/* Another thread's vfork closes the fast paths, and opens them again: between two loads of a malloc anything may change. */
+/* Another thread's vfork closes the fast paths, and opens them again: between two loads of a malloc anything may
+ * change. */
 static void any_size_may_find_one_table_closed(void)
 {
     if (hot.small_limit == 0)
@@ -72,8 +73,8 @@ static void rows_fit_the_code_that_uses_them(void)
     }
 }
 
-/* (offset * reciprocal) mod 2^64 < reciprocal iff a block starts there, for every offset from the first block, and before
- * it, in the gap; and the product's upper half is the block's number. */
+/* (offset * reciprocal) mod 2^64 < reciprocal iff a block starts there, for every offset from the first block, and
+ * before it, in the gap; and the product's upper half is the block's number. */
 static void the_reciprocal_finds_block_starts(void)
 {
     for (unsigned c = 0; c < CLASS_COUNT; c++) {

@@ -300,8 +300,8 @@ static void free_much(void)
         span_give(first[i], slices);
 }
 
-/* Where the manager has found memory ample, the thread that frees gives nothing back, and the clock does, in two passes;
- * elsewhere there is a bound. */
+/* Where the manager has found memory ample, the thread that frees gives nothing back, and the clock does, in two
+ * passes; elsewhere there is a bound. */
 static void with_ample_memory_the_clock_gives_back(void)
 {
     const uint64_t soon_ns = os_now_ns() + 600000000000ull;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Freed spans that are kept for the next large block: who may have them again, how much is kept, what the counts say, and
- * when they go back.
+ * Freed spans that are kept for the next large block: who may have them again, how much is kept, what the counts say,
+ * and when they go back.
  */
 #include "heap/span_cache.h"
 

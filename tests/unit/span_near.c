@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A large block lies where the running cid's last one lay, once a second cid gives blocks back; and by length while there is
- * only one.
+ * A large block lies where the running cid's last one lay, once a second cid gives blocks back; and by length while
+ * there is only one.
  */
 #include "heap/span_near.h"
 

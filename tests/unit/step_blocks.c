@@ -12,8 +12,8 @@
 /* Superblocks a scene and an intruder may add: two for 70 blocks, and what both have in hand when it happens. */
 #define GROWTH_MAX 6
 
-/* Debug builds audit superblocks as they are relisted, by thousands of instructions that have nothing to do with sections:
- * the steppers leave that out (expect_heaps_sound asks the same after each scene). */
+/* Debug builds audit superblocks as they are relisted, by thousands of instructions that have nothing to do with
+ * sections: the steppers leave that out (expect_heaps_sound asks the same after each scene). */
 const char *__wrap_superblock_check(const struct superblock *s);
 const char *__wrap_superblock_check(const struct superblock *s)
 {

@@ -141,9 +141,9 @@ static uint64_t head_after(const struct superblock *s, unsigned steps)
     return at;
 }
 
-/* When all blocks are free the quick check says what the walk says: of lists in any order, and with one next, or the head,
- * replaced by another that is possible (as a second free of a block leaves it), by one that is not, or by a live block's
- * data. */
+/* When all blocks are free the quick check says what the walk says: of lists in any order, and with one next, or the
+ * head, replaced by another that is possible (as a second free of a block leaves it), by one that is not, or by a live
+ * block's data. */
 static void all_free_is_told_without_a_walk(struct rng *rng)
 {
     for (int round = 0; round < 600; round++) {
@@ -159,13 +159,17 @@ static void all_free_is_told_without_a_walk(struct rng *rng)
             order[at] = order[i - 1];
         }
         EXPECT(superblock_check_all_free(s, s->freelist) == NULL);
-        uint64_t from = head_after(s, (unsigned)rng_below(rng, count)), other = head_after(s, (unsigned)rng_below(rng, count));
+        uint64_t from = head_after(s, (unsigned)rng_below(rng, count)),
+                 other = head_after(s, (unsigned)rng_below(rng, count));
         uint64_t next = next_get(freelist_top(from));
-        uint64_t wrong[] = {other, next_get(freelist_top(other)), freelist_pack(freelist_top(other), freelist_count(next)),
-                            next + 1, next ^ 1ull << rng_below(rng, 64), rng_next(rng), 0};
+        uint64_t wrong[] = {
+            other,    next_get(freelist_top(other)),     freelist_pack(freelist_top(other), freelist_count(next)),
+            next + 1, next ^ 1ull << rng_below(rng, 64), rng_next(rng),
+            0};
         for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
             next_set(freelist_top(from), wrong[i]);
-            const char *walk = superblock_check_list(s, s->freelist), *quick = superblock_check_all_free(s, s->freelist);
+            const char *walk = superblock_check_list(s, s->freelist),
+                       *quick = superblock_check_all_free(s, s->freelist);
             EXPECT_MSG(walk == quick, "%s, %s", walk, quick);
             EXPECT(quick != NULL || freelist_count(wrong[i]) == freelist_count(next));
         }

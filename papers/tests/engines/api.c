@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The malloc family through an engine, from one thread: sizes on both sides of every boundary an engine has (512 bytes,
- * powers of two and three times those, the largest bin), contents, alignment, errno.  Blocks are freed and asked for again
- * in rounds, so that later rounds meet bins and buckets that are filled, reused and refilled.
+ * powers of two and three times those, the largest bin), contents, alignment, errno.  Blocks are freed and asked for
+ * again in rounds, so that later rounds meet bins and buckets that are filled, reused and refilled.
  */
 #include "engine.h"
 
@@ -10,11 +10,11 @@
 #include <limits.h>
 #include <malloc.h>
 
-static const size_t edges[] = {0,    1,    8,    15,    16,    17,    24,    25,    31,    32,    33,    48,    49,
-                               63,   64,   65,   96,    100,   127,   128,   129,   192,   200,   255,   256,   257,
-                               384,  511,  512,  513,   767,   768,   1000,  1024,  1025,  2048,  4095,  4096,  4097,
-                               8192, 9000, 16384, 24576, 32767, 32768, 32769, 49152, 65535, 65536, 65537, 131072, 200000,
-                               1 << 20, 5 << 20};
+static const size_t edges[] = {0,     1,     8,     15,    16,    17,    24,     25,     31,      32,     33,
+                               48,    49,    63,    64,    65,    96,    100,    127,    128,     129,    192,
+                               200,   255,   256,   257,   384,   511,   512,    513,    767,     768,    1000,
+                               1024,  1025,  2048,  4095,  4096,  4097,  8192,   9000,   16384,   24576,  32767,
+                               32768, 32769, 49152, 65535, 65536, 65537, 131072, 200000, 1 << 20, 5 << 20};
 #define EDGES (sizeof edges / sizeof edges[0])
 
 static void sizes(size_t rounds)
@@ -26,7 +26,8 @@ static void sizes(size_t rounds)
             for (size_t k = 0; k < EACH; k++) {
                 unsigned char *block = opaque(malloc(edges[i]));
                 CHECK(block != NULL);
-                CHECK_MSG((uintptr_t)block % (edges[i] >= 16 ? 16 : 8) == 0, "malloc(%zu) gave %p", edges[i], (void *)block);
+                CHECK_MSG((uintptr_t)block % (edges[i] >= 16 ? 16 : 8) == 0, "malloc(%zu) gave %p", edges[i],
+                          (void *)block);
                 size_t usable = malloc_usable_size(block);
                 CHECK_MSG(usable >= edges[i], "malloc(%zu) has %zu usable bytes", edges[i], usable);
                 pattern_fill_sparse(block, usable, i * EACH + k);
@@ -93,8 +94,8 @@ static size_t resident_kib(void)
 }
 
 /* The realloc of the thesis's listing never frees the old block: this loop would keep 64 MiB per thousand rounds, nine
- * tenths of them after the first look.  What an engine prepares ahead, or has not come to free yet (a server is slower than its
- * client in a debug build), is a constant: half of the leak is well above it. */
+ * tenths of them after the first look.  What an engine prepares ahead, or has not come to free yet (a server is slower
+ * than its client in a debug build), is a constant: half of the leak is well above it. */
 static void resize_keeps_nothing(size_t rounds)
 {
     size_t before = 0;
@@ -110,7 +111,8 @@ static void resize_keeps_nothing(size_t rounds)
         free(block);
     }
     size_t after = resident_kib();
-    CHECK_MSG(after < before + rounds * 64 / 2, "%zu KiB resident after a tenth of the rounds, %zu at the end", before, after);
+    CHECK_MSG(after < before + rounds * 64 / 2, "%zu KiB resident after a tenth of the rounds, %zu at the end", before,
+              after);
 }
 
 static void aligned(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Programs with one bug each (the argument names it), for the checking layer: expect_checks.py says what must come of it.
- * --drain makes the program go on with honest work after the bug, until a server that checks later has seen it.
+ * Programs with one bug each (the argument names it), for the checking layer: expect_checks.py says what must come of
+ * it. --drain makes the program go on with honest work after the bug, until a server that checks later has seen it.
  */
 #include "engine.h"
 

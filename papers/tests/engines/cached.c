@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The lists of rcs_cache: the library below is asked in bulk, and gets in bulk what a list has no room for.  One thread,
- * pinned, so that it is one list.  While a fork is under way other threads leave the lists alone.
+ * The lists of rcs_cache: the library below is asked in bulk, and gets in bulk what a list has no room for.  One
+ * thread, pinned, so that it is one list.  While a fork is under way other threads leave the lists alone.
  */
 #include "engine_counts.h"
 #include "fork/heap.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the engines' tests share: proof that the engine and the backend that were asked for are the ones that serve, since a
- * test that passes over glibc proves nothing about an engine.
+ * What the engines' tests share: proof that the engine and the backend that were asked for are the ones that serve,
+ * since a test that passes over glibc proves nothing about an engine.
  */
 #ifndef TESTS_ENGINES_ENGINE_H
 #define TESTS_ENGINES_ENGINE_H
@@ -23,8 +23,8 @@ static inline void engine_second_passed(int signal_number)
         test_watchdog_fired(signal_number);
 }
 
-/* Instead of test_watchdog: counts seconds in which this process could run.  While it is stopped or frozen its timer expires
- * once, so that a machine that stands still is not taken for a hang.  Not inherited by a fork. */
+/* Instead of test_watchdog: counts seconds in which this process could run.  While it is stopped or frozen its timer
+ * expires once, so that a machine that stands still is not taken for a hang.  Not inherited by a fork. */
 static inline void engine_watchdog(unsigned seconds)
 {
     const char *text = getenv("TEST_TIMEOUT");
@@ -43,8 +43,8 @@ static inline void engine_begin(unsigned watchdog_seconds)
         CHECK_MSG(strcmp(sutler_engine_name(), engine) == 0, "engine %s serves, not %s", sutler_engine_name(), engine);
     }
     if (backend != NULL) {
-        CHECK_MSG(strstr(sutler_engine_backend(), backend) != NULL, "%s is the backend, not %s", sutler_engine_backend(),
-                  backend);
+        CHECK_MSG(strstr(sutler_engine_backend(), backend) != NULL, "%s is the backend, not %s",
+                  sutler_engine_backend(), backend);
     }
 }
 

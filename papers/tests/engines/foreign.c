@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A library like many: a lock of its own, and fork handlers around it, registered by its constructor.  It allocates before,
- * so that the malloc library's own handlers are older than these; an engine's are younger.
+ * A library like many: a lock of its own, and fork handlers around it, registered by its constructor.  It allocates
+ * before, so that the malloc library's own handlers are older than these; an engine's are younger.
  */
 #include "foreign.h"
 

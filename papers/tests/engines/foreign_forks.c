@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Forks while threads allocate with another library's lock held.  The forking thread's handlers take that lock, after the
- * engine's handler has paused its second thread: if the lock's holder waited for that one, neither would go on.  Children
- * use the heap and what they inherited; a block that one of the threads was working on may be half-written, but not the
- * heap.
+ * Forks while threads allocate with another library's lock held.  The forking thread's handlers take that lock, after
+ * the engine's handler has paused its second thread: if the lock's holder waited for that one, neither would go on.
+ * Children use the heap and what they inherited; a block that one of the threads was working on may be half-written,
+ * but not the heap.
  */
 #include "fork/heap.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Forks under churn: threads allocate and free while the main thread and another one fork.  Each child checks the blocks it
- * inherited, allocates from its first thread and from new ones (which makes the engine start a second thread anew), now
- * and then forks again, and ends; one in ten by exit().  A lock or a half-done refill that came along in the snapshot shows
- * as a hang (each child has a watchdog), a wrong byte or a crash.
+ * Forks under churn: threads allocate and free while the main thread and another one fork.  Each child checks the
+ * blocks it inherited, allocates from its first thread and from new ones (which makes the engine start a second thread
+ * anew), now and then forks again, and ends; one in ten by exit().  A lock or a half-done refill that came along in the
+ * snapshot shows as a hang (each child has a watchdog), a wrong byte or a crash.
  */
 #include "fork/heap.h"
 

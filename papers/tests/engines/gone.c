@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * MMT after many threads have come and gone: a loop needs about as many buckets and messages as before (four times as many
- * where the dead are counted when memory is shared out) and asks for at most one block a bucket, and the server looks at the
- * clients of those that live, and at the few that it keeps warm.
+ * MMT after many threads have come and gone: a loop needs about as many buckets and messages as before (four times as
+ * many where the dead are counted when memory is shared out) and asks for at most one block a bucket, and the server
+ * looks at the clients of those that live, and at the few that it keeps warm.
  */
 #include "engine_counts.h"
 #include "support/proc.h"

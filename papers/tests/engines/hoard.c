@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The 2013 report's allocator is what the report says: classes are powers of two, a superblock is a page of one class and one
- * heap, freed blocks come back last in, first out, and an emptied superblock goes to whoever needs one.
+ * The 2013 report's allocator is what the report says: classes are powers of two, a superblock is a page of one class
+ * and one heap, freed blocks come back last in, first out, and an emptied superblock goes to whoever needs one.
  */
 #include "engine.h"
 
@@ -93,11 +93,13 @@ static void *another(void *argument)
         for (size_t i = 0; turn == (uintptr_t)argument && i < BLOCKS; i++)
             free(mine[i]);
     }
-    CHECK_MSG(had > BLOCKS / 2, "thread %lu got %zu blocks of what was emptied", (unsigned long)(uintptr_t)argument, had);
+    CHECK_MSG(had > BLOCKS / 2, "thread %lu got %zu blocks of what was emptied", (unsigned long)(uintptr_t)argument,
+              had);
     return NULL;
 }
 
-/* 1.3: superblocks that one thread has emptied serve threads of other heaps, and of eight threads some have another one. */
+/* 1.3: superblocks that one thread has emptied serve threads of other heaps, and of eight threads some have another
+ * one. */
 static void global_heap(void)
 {
     pthread_t threads[THREADS];

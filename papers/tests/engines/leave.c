@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The ways a process or a thread can end while an engine's second thread is there: none may hang, and none may change the
- * exit status.  Each way runs in a child of its own.
+ * The ways a process or a thread can end while an engine's second thread is there: none may hang, and none may change
+ * the exit status.  Each way runs in a child of its own.
  */
 #include "engine.h"
 
@@ -85,7 +85,8 @@ static void by_signal(void)
     raise(SIGTERM);
 }
 
-/* malloc and free are no cancellation points, whatever they wait on: a thread is cancelled between them, or not at all. */
+/* malloc and free are no cancellation points, whatever they wait on: a thread is cancelled between them, or not at
+ * all. */
 static void *cancelled(void *unused)
 {
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Forks while threads begin, over a malloc (unhandled.c) that locks when a thread comes to it for the first time, or always,
- * and has no fork handlers.  Each child begins threads: the engine's, and one of its own.  Blocks are small: large ones are
- * the backend's business at any time.
+ * Forks while threads begin, over a malloc (unhandled.c) that locks when a thread comes to it for the first time, or
+ * always, and has no fork handlers.  Each child begins threads: the engine's, and one of its own.  Blocks are small:
+ * large ones are the backend's business at any time.
  */
 #include "fork/heap.h"
 

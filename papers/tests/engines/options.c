@@ -64,8 +64,8 @@ static size_t count_ascending(void)
     return ascending;
 }
 
-/* With blocks that come back through the manager (`fifo`): a refill is in order of address, however the blocks were freed.
- * A manager that waits for a processor refills with fewer at a time: the best of some. */
+/* With blocks that come back through the manager (`fifo`): a refill is in order of address, however the blocks were
+ * freed.  A manager that waits for a processor refills with fewer at a time: the best of some. */
 static void ordered(void)
 {
     size_t ascending = count_ascending();
@@ -137,7 +137,8 @@ static void bucket(void)
               (unsigned long)taken, (unsigned long)requests);
 }
 
-/* ------------------------------------------------------------------------------------------------------ several managers */
+/* ------------------------------------------------------------------------------------------------------ several
+ * managers */
 
 #define MANAGERS 3
 

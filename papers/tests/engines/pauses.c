@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The managers' life alone (papers/engines/manager.c), with an engine that only counts: all are started by the first need, each
- * works on what is wished of it, and all stand still from a fork's prepare handler to its end.
+ * The managers' life alone (papers/engines/manager.c), with an engine that only counts: all are started by the first
+ * need, each works on what is wished of it, and all stand still from a fork's prepare handler to its end.
  */
 #include "../../engines/engine.h" /* not the tests' own */
 #include "manager.h"

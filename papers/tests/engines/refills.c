@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The lock-free bins without a second thread: whatever would wake the manager calls it, and a library that only remembers is
- * below.  So what a refresh does, and in which order, is the same in every run: `emptiest`, `foresee`, several heaps.
+ * The lock-free bins without a second thread: whatever would wake the manager calls it, and a library that only
+ * remembers is below.  So what a refresh does, and in which order, is the same in every run: `emptiest`, `foresee`,
+ * several heaps.
  */
 #include "backend.h"
 #include "counts.h"
@@ -11,7 +12,8 @@
 #include "support/check.h"
 #include "thread.h"
 
-/* ------------------------------------------------------------------------------------- a library below that remembers */
+/* ------------------------------------------------------------------------------------- a library below that
+ * remembers */
 
 #define ARENA   ((size_t)256 << 20)
 #define RECORDS 100000u
@@ -44,7 +46,8 @@ static size_t below_usable(void *block)
 
 struct backend backend = {.malloc = below_malloc, .free = below_free, .usable = below_usable};
 
-/* ---------------------------------------------------------------------------------------- the manager, called in place */
+/* ---------------------------------------------------------------------------------------- the manager, called in
+ * place */
 
 uint32_t manager_state = MANAGER_RUNNING;
 unsigned manager_count = 1;
@@ -117,7 +120,8 @@ void manager_resume(void) {}
 void manager_answer(uint32_t *word, const uint32_t *waiting) { (void)word, (void)waiting; }
 void engine_thread_own(void *mine) { (void)mine; }
 
-/* ------------------------------------------------------------------------------------------------------------- the cases */
+/* ------------------------------------------------------------------------------------------------------------- the
+ * cases */
 
 #define MOST 4000
 
@@ -177,7 +181,8 @@ static void emptiest(const char *options, const uint32_t order[3])
     for (uint32_t i = 0; i < asked; i++) {
         if (i > 0 && asked_for[i] == asked_for[i - 1])
             continue;
-        CHECK_MSG(sizes < 4 && asked_for[i] == (sizes < 3 ? order[sizes] : 8192), "number %u is %u", sizes, asked_for[i]);
+        CHECK_MSG(sizes < 4 && asked_for[i] == (sizes < 3 ? order[sizes] : 8192), "number %u is %u", sizes,
+                  asked_for[i]);
         sizes++;
     }
     CHECK(sizes == 4 && asked == 20 + 50 + 75 + 20);
@@ -218,8 +223,8 @@ static void shrunk_and_foreseen(void)
     CHECK_MSG(misses == 0, "%lu misses", (unsigned long)misses);
 }
 
-/* Two heaps: what one thread frees the other does not get, and a bin that is not at rest in one heap keeps the other's blocks
- * from going back to the library. */
+/* Two heaps: what one thread frees the other does not get, and a bin that is not at rest in one heap keeps the other's
+ * blocks from going back to the library. */
 static void heaps(void)
 {
     start("");
@@ -228,7 +233,8 @@ static void heaps(void)
     void *block = engine.allocate(100);
     lfb_mine = &lfb_heaps[1];
     void *other = engine.allocate(100);
-    struct bin *here = &lfb_heaps[0].bins[2 * bin_for_request(100)], *there = &lfb_heaps[1].bins[2 * bin_for_request(100)];
+    struct bin *here = &lfb_heaps[0].bins[2 * bin_for_request(100)],
+               *there = &lfb_heaps[1].bins[2 * bin_for_request(100)];
     CHECK(here->pops == 1 && there->pops == 1);
     here->size = 0; /* full: what is freed now is the manager's */
     __atomic_fetch_add(&there->reserved, 1, __ATOMIC_SEQ_CST); /* a thread is between its reservation and its pop */

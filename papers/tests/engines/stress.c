@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Threads that allocate, check, resize and free, a share of it each other's blocks: a slot is taken by atomic exchange, so
- * whoever takes it owns the block, checks every byte against what its last owner wrote, and replaces it.  An engine that
- * hands a block out twice, links through a live block or loses a refill shows as a wrong byte, a crash or a hang.
- * Meanwhile short-lived threads come and go with blocks of their own and of others.  --cpus 1 runs all of it on one cpu,
- * where nothing may spin without end.
+ * Threads that allocate, check, resize and free, a share of it each other's blocks: a slot is taken by atomic exchange,
+ * so whoever takes it owns the block, checks every byte against what its last owner wrote, and replaces it.  An engine
+ * that hands a block out twice, links through a live block or loses a refill shows as a wrong byte, a crash or a hang.
+ * Meanwhile short-lived threads come and go with blocks of their own and of others.  --cpus 1 runs all of it on one
+ * cpu, where nothing may spin without end.
  */
 #include "engine.h"
 
@@ -25,7 +25,8 @@ static size_t steps;
 
 static struct item *item_new(struct rng *rng)
 {
-    size_t size = rng_below(rng, 64) == 0 ? rng_below(rng, 100000) : rng_below(rng, rng_below(rng, 8) == 0 ? 4000 : 200);
+    size_t size =
+        rng_below(rng, 64) == 0 ? rng_below(rng, 100000) : rng_below(rng, rng_below(rng, 8) == 0 ? 4000 : 200);
     bool zeroed = rng_below(rng, 4) == 0;
     struct item *item = zeroed ? calloc(1, sizeof *item + size) : malloc(sizeof *item + size);
     CHECK(item != NULL);

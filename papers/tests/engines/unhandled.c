@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The C library's malloc behind a lock that each thread takes for its first call, and holds for a while; no fork handlers.
- * A child of a process in which some thread was in there cannot begin a thread.  TEST_HELD=always: for every call.
+ * The C library's malloc behind a lock that each thread takes for its first call, and holds for a while; no fork
+ * handlers.  A child of a process in which some thread was in there cannot begin a thread.  TEST_HELD=always: for every
+ * call.
  */
 #include <dlfcn.h>
 #include <malloc.h>

@@ -58,10 +58,11 @@ int main(void)
     if (is_one && strcmp(sync, "rcs") != 0)
         test_say("in the lock modes a free to the global heap is one under its lock, and not counted\n");
     else if (is_one)
-        CHECK_MSG(remote > 10 * BLOCKS / 2, "only %llu of %d frees were offline", (unsigned long long)remote, 10 * BLOCKS);
+        CHECK_MSG(remote > 10 * BLOCKS / 2, "only %llu of %d frees were offline", (unsigned long long)remote,
+                  10 * BLOCKS);
     else
         CHECK_MSG(remote < BLOCKS / 10, "%llu of %d frees were remote", (unsigned long long)remote, 10 * BLOCKS);
-    CHECK_MSG(last.mapped_bytes <= first.mapped_bytes + (4 << 20), "%zu bytes mapped after the first round, %zu at the end",
-              first.mapped_bytes, last.mapped_bytes);
+    CHECK_MSG(last.mapped_bytes <= first.mapped_bytes + (4 << 20),
+              "%zu bytes mapped after the first round, %zu at the end", first.mapped_bytes, last.mapped_bytes);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls of libm for the replay to be tested with: cycles with strays in them, steps, constants, special values, noise that
- * uses all rows of the matrix and more; from two threads.
+ * Calls of libm for the replay to be tested with: cycles with strays in them, steps, constants, special values, noise
+ * that uses all rows of the matrix and more; from two threads.
  */
 #include <math.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The C++ template: signatures of all kinds give what the original gives; answers are computed ahead where the arguments
-// repeat; exceptions reach the caller and nobody else; memoization; and switching off where it does not pay, which is for
-// good: afterwards every call is the original's.
+// The C++ template: signatures of all kinds give what the original gives; answers are computed ahead where the
+// arguments repeat; exceptions reach the caller and nobody else; memoization; and switching off where it does not pay,
+// which is for good: afterwards every call is the original's.
 #include "predict.hpp"
 #include "support/check.h"
 #include "support/rng.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Forks while threads are predicted for: a child begins with one thread, gets its own second one when it asks often enough,
- * and its answers are right; so are its children's.  A child of _Fork, for which no handlers run, has no second thread and
- * does without, until its own fork (or exit, ends.cpp) shows that it is one.
+ * Forks while threads are predicted for: a child begins with one thread, gets its own second one when it asks often
+ * enough, and its answers are right; so are its children's.  A child of _Fork, for which no handlers run, has no second
+ * thread and does without, until its own fork (or exit, ends.cpp) shows that it is one.
  */
 #include "predicted.h"
 

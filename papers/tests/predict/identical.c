@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * An answer computed ahead is what libm would have answered: the same bits, errno and exception flags, in each rounding mode,
- * with the flags clear or raised and errno set or not before.  Arguments come in blocks that are repeated until the
- * predictor knows them; then the second thread is waited for, and the block comes once more, from the ring.
+ * An answer computed ahead is what libm would have answered: the same bits, errno and exception flags, in each rounding
+ * mode, with the flags clear or raised and errno set or not before.  Arguments come in blocks that are repeated until
+ * the predictor knows them; then the second thread is waited for, and the block comes once more, from the ring.
  */
 #include "predicted.h"
 
@@ -127,18 +127,20 @@ static struct outcome outcome_of(call_function *call, void *function, const uint
     return outcome;
 }
 
-static void check_block(size_t row, void *wrapped, void *original, uint64_t arguments[BLOCK][2], int mode, unsigned round)
+static void check_block(size_t row, void *wrapped, void *original, uint64_t arguments[BLOCK][2], int mode,
+                        unsigned round)
 {
     for (size_t i = 0; i < BLOCK; i++) {
         unsigned state = (unsigned)(i + round);
         struct outcome right = outcome_of(rows[row].call, original, arguments[i], state);
         struct outcome is = outcome_of(rows[row].call, wrapped, arguments[i], state);
-        CHECK_MSG(memcmp(&right, &is, sizeof is) == 0,
-                  "%s(%#llx, %#llx) rounding %#x: %#llx %#llx errno %d flags %#x, should be %#llx %#llx errno %d flags %#x",
-                  rows[row].name, (unsigned long long)arguments[i][0], (unsigned long long)arguments[i][1],
-                  (unsigned)mode, (unsigned long long)is.result[0], (unsigned long long)is.result[1], is.error,
-                  (unsigned)is.flags, (unsigned long long)right.result[0], (unsigned long long)right.result[1],
-                  right.error, (unsigned)right.flags);
+        CHECK_MSG(
+            memcmp(&right, &is, sizeof is) == 0,
+            "%s(%#llx, %#llx) rounding %#x: %#llx %#llx errno %d flags %#x, should be %#llx %#llx errno %d flags %#x",
+            rows[row].name, (unsigned long long)arguments[i][0], (unsigned long long)arguments[i][1], (unsigned)mode,
+            (unsigned long long)is.result[0], (unsigned long long)is.result[1], is.error, (unsigned)is.flags,
+            (unsigned long long)right.result[0], (unsigned long long)right.result[1], right.error,
+            (unsigned)right.flags);
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Signal handlers that call the same function, often, while the thread is predicted for: both get right answers.  A handler
- * that leaves by siglongjmp, or forks, does no harm either.  And no handler starts the second thread: before main has
- * called, a handler may call as often as it likes.
+ * Signal handlers that call the same function, often, while the thread is predicted for: both get right answers.  A
+ * handler that leaves by siglongjmp, or forks, does no harm either.  And no handler starts the second thread: before
+ * main has called, a handler may call as often as it likes.
  */
 #include "predicted.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Threads that come and go, each with arguments of its own: all answers are right, histories are not mixed up (each thread
- * gets answers computed ahead for its own cycle), what a thread leaves is taken away, and the process ends, also when main
- * has left by pthread_exit.
+ * Threads that come and go, each with arguments of its own: all answers are right, histories are not mixed up (each
+ * thread gets answers computed ahead for its own cycle), what a thread leaves is taken away, and the process ends, also
+ * when main has left by pthread_exit.
  */
 #include "predicted.h"
 

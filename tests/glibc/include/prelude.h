@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Put before every file of glibc's that is compiled here: what its own build would have defined, for code that now stands
- * outside of the C library.
+ * Put before every file of glibc's that is compiled here: what its own build would have defined, for code that now
+ * stands outside of the C library.
  */
 #ifndef TESTS_GLIBC_PRELUDE_H
 #define TESTS_GLIBC_PRELUDE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A superblock that was found damaged, with SUTLER_ON_ERROR=report: its live blocks stay live, and frees to them are ignored.
- * Run with SUTLER_HARDEN=-quarantine,-check, so that a link can be overwritten where malloc finds it.
+ * A superblock that was found damaged, with SUTLER_ON_ERROR=report: its live blocks stay live, and frees to them are
+ * ignored.  Run with SUTLER_HARDEN=-quarantine,-check, so that a link can be overwritten where malloc finds it.
  */
 #include <dlfcn.h>
 #include <malloc.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Correct C++ programs, under SUTLER_HARDEN=family and all: what each form of new returns, of any size, its own delete takes
-// without a word, and free() and the other deletes do not.
+// Correct C++ programs, under SUTLER_HARDEN=family and all: what each form of new returns, of any size, its own delete
+// takes without a word, and free() and the other deletes do not.
 #include <algorithm>
 #include <csignal>
 #include <cstdio>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Signal handlers that take, resize and free large blocks, wherever they interrupt a thread that does the same: none waits
- * for ever.  In the middle of a slow path there may be none to be had, and NULL is an answer.
+ * Signal handlers that take, resize and free large blocks, wherever they interrupt a thread that does the same: none
+ * waits for ever.  In the middle of a slow path there may be none to be had, and NULL is an answer.
  */
 #include "support/proc.h"
 #include "support/rng.h"
@@ -59,6 +59,7 @@ int main(int argc, char **argv)
         free(p);
     }
     CHECK(timer_delete(timer) == 0);
-    test_say("%d of %d handlers had a mapping, %llu rounds beside them\n", (int)served, (int)handled, (unsigned long long)rounds);
+    test_say("%d of %d handlers had a mapping, %llu rounds beside them\n", (int)served, (int)handled,
+             (unsigned long long)rounds);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A superblock that has lent slices: what others have there is none of its blocks, and the audit must not look behind them as
- * if they were.  Linked with the archive, so that the audit can be called; its report would end this program.
+ * A superblock that has lent slices: what others have there is none of its blocks, and the audit must not look behind
+ * them as if they were.  Linked with the archive, so that the audit can be called; its report would end this program.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One case a row of src/marks/mitigations.def: `mitigations CASE on|off` expects what the row stops to be stopped, or not to
- * be.  The second is run with the row switched off, and shows that the first would fail without it.
+ * One case a row of src/marks/mitigations.def: `mitigations CASE on|off` expects what the row stops to be stopped, or
+ * not to be.  The second is run with the row switched off, and shows that the first would fail without it.
  */
 #include <dlfcn.h>
 #include <malloc.h>
@@ -235,8 +235,8 @@ static void links(bool on)
     expect(link >> 16 != (uintptr_t)a, on, "the link does not tell where the other block is");
 }
 
-/* Of 128 blocks: few lie right behind the one before, but nearly all are behind the one 32 before, so that a program that
- * walks them goes forward. */
+/* Of 128 blocks: few lie right behind the one before, but nearly all are behind the one 32 before, so that a program
+ * that walks them goes forward. */
 static void order(bool on)
 {
     enum { blocks = 128, parts = 32 };
@@ -310,7 +310,8 @@ static void audit(bool on)
 {
     if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
         _exit(SKIPPED);
-    expect(is_caught(write_behind_and_live_on, "audit(): overflow"), on, "the manager finds what is written behind a block");
+    expect(is_caught(write_behind_and_live_on, "audit(): overflow"), on,
+           "the manager finds what is written behind a block");
 }
 
 /* ---- what no row switches ---- */
@@ -408,8 +409,9 @@ static bool all_are_in(const char *words, const char *const *part)
 static void report(bool on)
 {
     static const char *const overflow[] = {"live block 0x", "24 bytes asked for, class of 32, from malloc", NULL};
-    static const char *const interior[] = {"48 bytes into the block at 0x", "100 bytes asked for, class of 112, from malloc",
-                                           "before it 0x", "behind it 0x", NULL};
+    static const char *const interior[] = {"48 bytes into the block at 0x",
+                                           "100 bytes asked for, class of 112, from malloc", "before it 0x",
+                                           "behind it 0x", NULL};
     char words[2000], thread[50], caller[50];
     end_of(write_behind, words, sizeof words);
     expect(all_are_in(words, overflow), on, "a long report names the block");
@@ -499,7 +501,8 @@ static void file(bool on)
     end_of(free_large_twice, words, sizeof words);
     read_file(name, words, sizeof words);
     unlink(name);
-    expect(strstr(words, "sutler: free(): overflow 0x") == words && strstr(words, "\nsutler: free(): double free 0x") != NULL,
+    expect(strstr(words, "sutler: free(): overflow 0x") == words &&
+               strstr(words, "\nsutler: free(): double free 0x") != NULL,
            on, "the file has both reports");
     setenv("SUTLER_REPORT_FILE", "/missing/report", 1);
     execl("/proc/self/exe", "mitigations", "file", "on", (char *)NULL);

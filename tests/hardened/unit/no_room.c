@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * All address space is used up by blocks, which are freed then: there is no memory left to write down in which blocks are kept
- * for a sweep.  With SUTLER_SWEEP=auto they must be there again all the same.
+ * All address space is used up by blocks, which are freed then: there is no memory left to write down in which blocks
+ * are kept for a sweep.  With SUTLER_SWEEP=auto they must be there again all the same.
  *
  * `handler`: signal handlers free meanwhile, and the signal comes again before long; the program must get on.
  */

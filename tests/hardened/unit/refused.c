@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Before memory is refused: `refused CASE`.  What the library keeps has to be had from it first, and a block that cannot be
- * moved is made shorter where it is.  Run without a manager.
+ * Before memory is refused: `refused CASE`.  What the library keeps has to be had from it first, and a block that
+ * cannot be moved is made shorter where it is.  Run without a manager.
  */
 #define _GNU_SOURCE
 #include <errno.h>

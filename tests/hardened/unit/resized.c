@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One thread resizes a block in place while another frees it, with SUTLER_ON_ERROR=report.  One of them may be told that it came
- * too late; if neither is, the block is free: never live and in quarantine at once.
+ * One thread resizes a block in place while another frees it, with SUTLER_ON_ERROR=report.  One of them may be told
+ * that it came too late; if neither is, the block is free: never live and in quarantine at once.
  */
 #include <dlfcn.h>
 #include <malloc.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Stale pointers, second tier: threads free blocks, keep pointers to them in all kinds of places and move these about while
- * they allocate.  No block that malloc hands out may overlap one to which a stale pointer is kept; once it is dropped the block
- * shall come again.
+ * Stale pointers, second tier: threads free blocks, keep pointers to them in all kinds of places and move these about
+ * while they allocate.  No block that malloc hands out may overlap one to which a stale pointer is kept; once it is
+ * dropped the block shall come again.
  *
  *     stale [--ops N] [--threads N] [--seed N] [--forks N]
  *
- * What is known of stale blocks is written down without pointers: a byte for each 16 bytes of the heap.  A block is written
- * down before it is freed, and struck out before the last pointer to it is dropped.
+ * What is known of stale blocks is written down without pointers: a byte for each 16 bytes of the heap.  A block is
+ * written down before it is freed, and struck out before the last pointer to it is dropped.
  *
- * With --forks children are made meanwhile, who go on allocating: the stale pointers of threads that are not there any more
- * keep their blocks in the child as well, but for those that were in a register.
+ * With --forks children are made meanwhile, who go on allocating: the stale pointers of threads that are not there any
+ * more keep their blocks in the child as well, but for those that were in a register.
  */
 #include <pthread.h>
 #include <signal.h>

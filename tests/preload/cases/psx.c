@@ -98,7 +98,8 @@ int main(void)
         if (psx_syscall3(SYS_setgroups, 2, (long)groups, 0) != 0)
             fail("setgroups");
         expect("Groups:\t7 8 \n");
-        if (psx_syscall3(SYS_setresgid, 65534, 65534, 65534) != 0 || psx_syscall3(SYS_setresuid, 65534, 65534, 65534) != 0)
+        if (psx_syscall3(SYS_setresgid, 65534, 65534, 65534) != 0 ||
+            psx_syscall3(SYS_setresuid, 65534, 65534, 65534) != 0)
             fail("setresuid");
         expect("Gid:\t65534\t65534\t65534\t65534\n");
         expect("Uid:\t65534\t65534\t65534\t65534\n");

@@ -30,7 +30,9 @@ static inline void support_record_failure(void)
 #define TEST_VERIFY(condition)           ((condition) ? (void)0 : (void)FAIL("%s is not so", #condition))
 #define TEST_VERIFY_EXIT(condition)      ((condition) ? (void)0 : (void)FAIL_EXIT1("%s is not so", #condition))
 #define TEST_COMPARE(left, right)                                                                                      \
-    ((left) == (right) ? (void)0 : (void)FAIL("%s (%lld) is not %s (%lld)", #left, (long long)(left), #right, (long long)(right)))
+    ((left) == (right)                                                                                                 \
+         ? (void)0                                                                                                     \
+         : (void)FAIL("%s (%lld) is not %s (%lld)", #left, (long long)(left), #right, (long long)(right)))
 #define TEST_COMPARE_BLOB(left, left_bytes, right, right_bytes)                                                        \
     TEST_VERIFY((size_t)(left_bytes) == (size_t)(right_bytes) && memcmp(left, right, left_bytes) == 0)
 #define TEST_COMPARE_STRING(left, right) TEST_VERIFY(strcmp(left, right) == 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * main of glibc's tests: runs the test in a child, which a time limit ends, and answers 0 passed, 1 failed, 77 it cannot
- * run here, 124 it hung.  Included at the end of each test, which may have named its function and what end it expects.
+ * main of glibc's tests: runs the test in a child, which a time limit ends, and answers 0 passed, 1 failed, 77 it
+ * cannot run here, 124 it hung.  Included at the end of each test, which may have named its function and what end it
+ * expects.
  */
 #include "support/check.h"
 #include "support/test-driver.h"
