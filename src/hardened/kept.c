@@ -81,8 +81,8 @@ static bool map_chunk(struct chunk *full, bool is_one)
 {
     const size_t total = full != NULL ? full->total : 0;
     size_t pages = is_one ? max_size(CHUNK_LEAST, total / 8) : CHUNK_LEAST;
-    struct chunk *made = own_has_room() ? os_map(pages * sizeof(struct batch)) : NULL;
-    if (made == NULL && own_has_room())
+    struct chunk *made = NULL;
+    if (own_has_room() && (made = os_map(pages * sizeof(struct batch))) == NULL)
         made = os_map((pages = CHUNK_SMALL) * sizeof(struct batch));
     atomic_store(&is_short, made == NULL);
     if (made == NULL)
@@ -103,11 +103,10 @@ static bool map_chunk(struct chunk *full, bool is_one)
 static bool replace_chunk(struct chunk *full)
 {
     bool is_one = false;
-    for (unsigned i = 0; i < TURNS_MOST && atomic_load(&newest) == full && !(is_one = lock_try(&mapping)); i++) {
-        if (atomic_load(&is_short))
-            break;
+    for (unsigned i = 0; i < TURNS_MOST && atomic_load(&newest) == full && !(is_one = lock_try(&mapping)) &&
+                         !atomic_load(&is_short);
+         i++)
         os_sleep(TURN_NS);
-    }
     const bool done = atomic_load(&newest) != full || map_chunk(full, is_one);
     if (is_one)
         lock_release(&mapping);
@@ -283,7 +282,8 @@ static void resolve_batch(struct batch *b, size_t (*resolve)(void *p, bool is_fi
             left++;
             continue;
         }
-        atomic_store_explicit(&b->place[n], GONE, memory_order_relaxed); /* before: a fork may lose it */
+        /* Before: a fork may lose it, not have it twice. */
+        atomic_store_explicit(&b->place[n], GONE, memory_order_relaxed);
         if ((bytes = resolve(p, is_first)) != 0) {
             gone_bytes += bytes;
             gone++;

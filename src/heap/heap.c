@@ -192,7 +192,7 @@ struct superblock *heap_find_fullest(struct heap *h, unsigned c)
 
 static struct superblock *fill_holes(struct superblock *s)
 {
-    if (s == NULL || s->uncarved == 0)
+    if (s->uncarved == 0)
         return NULL;
     s->has_holes = false;
     return s;
@@ -223,7 +223,7 @@ struct superblock *heap_find_any(struct heap *h, unsigned c)
         s = has_room(each) ? each : NULL;
         with_holes = each->uncarved != 0 ? each : with_holes;
     }
-    if (s == NULL)
+    if (s == NULL && with_holes != NULL)
         s = fill_holes(with_holes);
     if (s == NULL && !heap_is_global(h) && h->active[c] != &empty_superblock && has_room(h->active[c]))
         s = h->active[c];

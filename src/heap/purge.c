@@ -276,8 +276,8 @@ static bool may_yield(const struct superblock *s)
     return live == 0 || bytes - min_size(bytes, live * s->block_bytes) >= SLICE_BYTES;
 }
 
-/* True if `s` may yield what it did not the last time it was looked at.  If it did not change it looks the same;
- * `is_all`: it may have changed so that it looks the same. */
+/* True if `s` may yield what it did not the last time it was looked at; if not, that is written down.  If it did not
+ * change it looks the same; `is_all`: it may have changed so that it looks the same. */
 static bool is_worth_gathering(struct superblock *s, bool is_all)
 {
     if (!is_all && looks_as(s, SEEN_LENT))
@@ -288,8 +288,17 @@ static bool is_worth_gathering(struct superblock *s, bool is_all)
     return false;
 }
 
+/* True if the system would let the region grow by so many slices now. */
+static bool could_open(size_t slices)
+{
+    void *probe = os_map(slices << SLICE_SHIFT);
+    if (probe != NULL)
+        os_unmap(probe, slices << SLICE_SHIFT);
+    return probe != NULL;
+}
+
 /* Whether so many slices in a row may be free afterwards, as far as counting tells: a superblock with a live block
- * keeps its first slice at least.  At the end of the region there may be more, if the end is about to get longer. */
+ * keeps its first slice at least.  What a run at the end of the region lacks may still be opened behind it. */
 static bool may_make_room_for(size_t slices, bool is_all)
 {
     size_t run = 0;
@@ -324,10 +333,11 @@ static bool may_make_room_for(size_t slices, bool is_all)
         is_longer &= is_free;
         if (run >= slices && is_longer)
             return true;
-        if ((next = region_slice_from(next)) != at + 1)
-            run = 0;
+        next = region_slice_from(next);
+        if (next != at + 1 && next != SLICE_END)
+            run = 0, is_longer = false;
     }
-    return run > 0 && is_longer;
+    return is_longer && could_open(slices - run);
 }
 
 /* A program may be refused again and again, so what looks as it did is looked at only every now and then. */

@@ -274,7 +274,8 @@ void os_keys_restore(struct os_keys before)
 long os_memory_read(void *to, uintptr_t from, size_t bytes)
 {
     const struct iovec local = {to, bytes}, remote = {(void *)from, bytes};
-    long own = sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0); /* the first thread may have ended */
+    /* The first thread may have ended, and have no memory any more. */
+    long own = sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
     long n = sys_call(SYS_process_vm_readv, own, (long)&local, 1, (long)&remote, 1, 0);
     if (n == -EFAULT)
         return 0;

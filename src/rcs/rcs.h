@@ -29,7 +29,8 @@ enum rcs_result {
     rcs_done = RCS_DONE,       /* committed */
     rcs_changed = RCS_CHANGED, /* *probe was not `expected` */
     rcs_moved = RCS_MOVED,     /* the caller's cid does not belong to `heap` (any more) */
-    rcs_aborted = RCS_ABORTED, /* interrupted before the commit; try again, but a debugger may do it each time */
+    /* Interrupted before the commit; try again, but not for ever: a debugger may abort every time. */
+    rcs_aborted = RCS_ABORTED,
 };
 
 /* Why the start-up probe chose a mode; for `doctor` and the statistics. */

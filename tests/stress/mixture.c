@@ -276,11 +276,10 @@ static void plugged_in(struct rng *rng)
 
 static void moved(struct rng *rng)
 {
-    int cpus[64];
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpus[rng_below(rng, (size_t)proc_cpus(cpus, 64))], &set);
-    sched_setaffinity(0, sizeof set, &set);
+    static int cpus[64], count; /* before it is moved: then it may run on one */
+    if (count == 0)
+        count = proc_cpus(cpus, 64);
+    proc_pin_tid(0, cpus[rng_below(rng, (size_t)count)]);
 }
 
 static void handle(int number)
