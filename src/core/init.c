@@ -9,7 +9,6 @@
 #include "core/child.h"
 #include "core/core.h"
 #include "core/locked.h"
-#include "heap/pass.h"
 #include "heap/signal_safe.h"
 #include "manager/wake.h"
 #include "manager/manager.h"
@@ -48,9 +47,9 @@ static bool start(void)
     error_seal();
 #endif
     rcs_start((enum sync_mode)option_get(option_sync), &empty_heap);
-    if (!signal_safe_add_area() || !child_watch())
+    signal_safe_start();
+    if (!child_watch())
         return false;
-    pass_meanwhile = signal_safe_look;
     if (sync_mode == sync_rcs)
         size_class_start();
     fast_paths_open();

@@ -13,7 +13,6 @@
 
 #include "core/child.h"
 #include "core/core.h"
-#include "heap/signal_safe.h"
 
 /* From the start on, in lock mode. */
 extern bool locked_paths_are_open;
@@ -63,7 +62,7 @@ static inline enum hot_pushed push_under_lock(void *block, struct superblock *s)
 /* As hot_pop. */
 static inline void *locked_pop(unsigned c)
 {
-    if (unlikely(atomic_load_explicit(&signal_safe_is_low, memory_order_relaxed)) || !locked_enter())
+    if (!locked_enter())
         return NULL;
     void *block = NULL;
     struct heap *h = __atomic_load_n(&heap_of_cid[sync_slot_last], __ATOMIC_ACQUIRE);

@@ -79,7 +79,7 @@ struct block block_find(const void *p)
     if (!core_ready())
         return invalid(not_ours);
     if (!region_contains(p))
-        return in_mapping(p);
+        return signal_safe_contains(p) ? in_signal_safe(p) : in_mapping(p);
     switch (slice_kind(slice_at(slice_of(p)))) {
     case slice_superblock:
     case slice_quarantine:
@@ -89,8 +89,6 @@ struct block block_find(const void *p)
         if ((uintptr_t)p % SLICE_BYTES != 0)
             return invalid(not_start);
         return (struct block){.kind = block_large, .bytes = large_span_bytes(p)};
-    case slice_signal_safe:
-        return in_signal_safe(p);
     default: {
         /* The system may put a mapping where the region has a gap. */
         struct block block = in_mapping(p);

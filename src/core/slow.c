@@ -4,7 +4,6 @@
  */
 #include "core/child.h"
 #include "core/core.h"
-#include "heap/signal_safe.h"
 #include "manager/hint.h"
 
 THREAD_SHARED bool in_slow_path;
@@ -17,7 +16,6 @@ bool slow_enter(void)
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (unlikely(!child_is_noticed()))
         child_recover();
-    signal_safe_look();
     return true;
 }
 

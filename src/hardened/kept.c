@@ -6,7 +6,6 @@
 #include "base/bits.h"
 #include "hardened/own.h"
 #include "heap/layout.h"
-#include "heap/signal_safe.h"
 #include "marks/marks.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -316,7 +315,6 @@ bool kept_resolve(size_t (*resolve)(void *p, bool is_first), uint64_t end_ns)
     while (due != NULL) {
         struct batch *b = due;
         resolve_batch(b, resolve);
-        signal_safe_look(); /* it may take long */
         if (b->left != 0) {
             put_by(b);
         } else {

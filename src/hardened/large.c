@@ -42,8 +42,10 @@ static bool mapping_live(const void *p, struct live *live, bool *is_quarantined)
 }
 
 /* Its bytes and kind; `bytes` is 0 where no block can start. */
-static struct live live_in_region(const void *p)
+static struct live live_of(const void *p)
 {
+    if (signal_safe_contains(p))
+        return (struct live){.bytes = signal_safe_bytes(p), .kind = block_signal_safe};
     const struct superblock *s = superblock_of(p);
     switch (slice_kind(slice_at(slice_of(p)))) {
     case slice_superblock:
@@ -52,8 +54,6 @@ static struct live live_in_region(const void *p)
         return (struct live){.bytes = s->block_bytes, .kind = block_superblock};
     case slice_large:
         return (struct live){.bytes = large_span_bytes(p) - marks.guard_bytes, .kind = block_large};
-    case slice_signal_safe:
-        return (struct live){.bytes = signal_safe_bytes(p), .kind = block_signal_safe};
     default:
         return (struct live){0};
     }
@@ -64,9 +64,9 @@ enum found harden_find(const void *p, struct live *live)
     *live = (struct live){0};
     if (!core_ready())
         return found_nothing;
-    if (region_contains(p) && (uintptr_t)p % BLOCK_ALIGNMENT == 0) {
+    if ((region_contains(p) || signal_safe_contains(p)) && (uintptr_t)p % BLOCK_ALIGNMENT == 0) {
         uint8_t state = state_get(p);
-        *live = live_in_region(p);
+        *live = live_of(p);
         if (state == STATE_FREED)
             return found_freed;
         if (state_is_live(state) && live->bytes != 0) {
@@ -212,7 +212,7 @@ static bool find_freed(const void *p, struct live *live)
 {
     bool is_quarantined;
     if (region_contains(p) && state_get(p) == STATE_FREED) {
-        *live = live_in_region(p);
+        *live = live_of(p);
         return true;
     }
     const bool entered = slow_enter(); /* as note_mapping */

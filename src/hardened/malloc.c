@@ -43,7 +43,7 @@ static NOINLINE void *allocate_small(size_t size, size_t alignment, bool *zero, 
         return NULL;
     struct block block = block_find(p);
     if (unlikely(block.kind == block_signal_safe))
-        clear_block(p, block.bytes); /* of an area that starts over now and then, headers and all */
+        clear_block(p, block.bytes); /* it may hold anything */
     return dress(p, size, block.bytes, family);
 }
 

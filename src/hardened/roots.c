@@ -24,7 +24,7 @@ struct reader {
     bool may_look; /* where this mapping lies: nobody can take its pages away */
     size_t noted;  /* bytes, to be looked at later */
     /* Of the caller's stack; the table of mappings, descriptors and states, as they are now. */
-    struct os_span passed_over[4];
+    struct os_span passed_over[5];
     bool (*goes_on)(void);
     struct roots_read read;
 };
@@ -125,6 +125,8 @@ NOINLINE struct roots_read roots_mark(enum os_pages which, const void *below, si
     r.passed_over[2] = (struct os_span){states, states + (hot.flat_bytes >> STATE_SHIFT)};
     const uintptr_t descriptors = (uintptr_t)hot.descriptors;
     r.passed_over[3] = (struct os_span){descriptors, descriptors + (hot.flat_bytes >> SLICE_SHIFT << DESCRIPTOR_SHIFT)};
+    const uintptr_t beyond = (uintptr_t)state_of(region_beyond());
+    r.passed_over[4] = (struct os_span){beyond, beyond + (REGION_BEYOND_BYTES >> STATE_SHIFT)};
     r.pages = os_pages_open();
     if (r.pages < 0)
         return (struct roots_read){0};

@@ -205,8 +205,8 @@ void heap_recover(void);
 bool heap_is_locked(void);
 
 /* ---- damage (damage.c) ---- */
-/* "sutler: FUNCTION(): corrupted free list in superblock 0x... (reason)"; then aborts unless SUTLER_ON_ERROR=report. */
-void damage_report(const char *function, const struct superblock *s, const char *reason);
+/* "sutler: FUNCTION(): corrupted free list WHERE 0x... (reason)"; then aborts unless SUTLER_ON_ERROR=report. */
+void damage_report(const char *function, const char *where, const void *start, const char *reason);
 /* If there is `damage`, a reason and not NULL: takes the detached superblock out of use for good, reports it, and
  * returns true. */
 bool superblock_quarantine_if(const char *damage, struct superblock *s, const char *function);

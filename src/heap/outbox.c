@@ -16,7 +16,7 @@ struct heap *outbox_deliver(uint64_t chain)
     if (pushed == remote_pushed_armed && owner != NULL)
         heap_push_pending(owner, s);
     if (pushed == remote_damaged) /* the chain is dropped; its blocks count as live for ever */
-        damage_report("free", s, "a freed block was written to");
+        damage_report("free", "in superblock", superblock_start(s), "a freed block was written to");
     return owner;
 }
 

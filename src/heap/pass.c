@@ -2,7 +2,6 @@
 #include "heap/pass.h"
 
 struct lock pass_lock = LOCK_FREE(rank_pass);
-void (*pass_meanwhile)(void);
 
 static _Atomic uint32_t pauses; /* forks under way; the manager sleeps on it */
 
@@ -29,7 +28,7 @@ static bool go_to_work(void)
 void pass_begin(void)
 {
     for (;;) {
-        lock_take_and(&pass_lock, pass_meanwhile); /* the pass before may be a long one */
+        lock_take(&pass_lock);
         if (!background_thread_is_caller() || go_to_work())
             return;
         lock_release(&pass_lock); /* a thread of the program must not wait for the fork to end */
@@ -54,8 +53,6 @@ bool pass_is_wanted(void)
 
 void pass_yield(void)
 {
-    if (pass_meanwhile != NULL)
-        pass_meanwhile();
     if (!pass_is_wanted())
         return;
     const uint64_t moment_ns = 100000;

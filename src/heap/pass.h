@@ -24,9 +24,6 @@ enum purge_what {
 };
 
 extern struct lock pass_lock;
-/* Called now and then by who waits for a pass, and by a pass that may yield; NULL: nothing.  Set before there are
- * threads: files that yield are below what has to be done. */
-extern void (*pass_meanwhile)(void);
 
 /* Around a batch.  Begin with no lock held; the background thread waits here while a fork is under way. */
 void pass_begin(void);

@@ -322,7 +322,6 @@ static bool may_make_room_for(size_t slices, bool is_all)
         case slice_large:
         case slice_kept:
         case slice_quarantine:
-        case slice_signal_safe:
             next = at + (uint32_t)max_size(s->slice.slices, 1);
             is_free = false;
             break;

@@ -24,7 +24,7 @@
 #define HUGE_START_BYTES (8ul << 20)
 
 static size_t huge_from = SLICE_END;
-static size_t limit = REGION_SLICES_MAX; /* fewer where the address space is small */
+static size_t limit; /* no slice from here on is opened */
 static size_t top;                       /* slices of region up to the highest opened one */
 static size_t described;                 /* slices that have a descriptor mapped */
 static size_t opened;                    /* slices opened, without holes */
@@ -47,6 +47,11 @@ size_t region_opened_bytes(void)
 uint32_t region_end(void)
 {
     return (uint32_t)top;
+}
+
+void *region_beyond(void)
+{
+    return slice_address((uint32_t)limit);
 }
 
 /* The end of the gap that holds the slice, or the slice itself. */
@@ -148,13 +153,16 @@ bool region_start(void)
             uintptr_t base = (uintptr_t)(0xa000 + pick) << shift;
             hot.region_base = base;
             hot.descriptors = (char *)(base - (REGION_SLICES_MAX << DESCRIPTOR_SHIFT >> (30 - shift)));
-            limit = REGION_SLICES_MAX >> (30 - shift);
+            const size_t slices_max = REGION_SLICES_MAX >> (30 - shift); /* fewer where the address space is small */
+            limit = slices_max - slices_for(REGION_BEYOND_BYTES);
 #ifdef SUTLER_HARDENED
-            place_states(limit);
+            place_states(slices_max);
 #endif
             int error = describe(1);
-            if (error == 0)
+            if (error == 0) {
+                hot.flat_bytes = SLICE_BYTES; /* not opened yet, but described; 0 would shut the fast paths */
                 return true;
+            }
             if (error == ENOMEM && shift == 30 && attempt == 0)
                 break; /* perhaps for the address, not for memory: try a lower one at once */
         }

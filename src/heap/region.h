@@ -21,6 +21,7 @@
 #include "rcs/hot.h"
 
 #define REGION_SLICES_MAX (1ul << 27) /* 8 TiB */
+#define REGION_BEYOND_BYTES (4ul << 30)
 #define HUGE_PAGE_BYTES (2ul << 20)
 #define HUGE_PAGE_SLICES ((uint32_t)(HUGE_PAGE_BYTES >> SLICE_SHIFT))
 
@@ -44,6 +45,10 @@ uint32_t region_huge_from(void);
 
 /* The first slice above all that were opened. */
 uint32_t region_end(void);
+
+/* Addresses above all that may ever be opened: REGION_BEYOND_BYTES that are as good as the region's own, have states in
+ * the hardened library, and are left to signal_safe.h.  Nothing is mapped there. */
+void *region_beyond(void);
 
 /* Bytes opened so far. */
 size_t region_opened_bytes(void);

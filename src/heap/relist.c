@@ -64,7 +64,7 @@ enum rcs_result heap_collect(struct heap *h, struct superblock *s)
         /* Linked from an empty list, the chain is a list as it stands. */
         uint64_t list = superblock_freelist(s), joined = list == 0 ? chain : superblock_join(s, chain, list);
         if (joined == 0) { /* the chain is dropped; its blocks count as live for ever, so s is never released */
-            damage_report("free", s, "a freed block was written to");
+            damage_report("free", "in superblock", superblock_start(s), "a freed block was written to");
             return rcs_done;
         }
         result = heap_commit(h, s, &s->freelist, list, &s->freelist, joined);

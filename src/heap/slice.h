@@ -34,7 +34,6 @@
  *      unknown -> large -> kept -> unknown         span_block_take, free_once, span_give
  *                 large <- kept                    large_take_kept
  *      superblock -> quarantine                    superblock_quarantine_if; for ever
- *      unknown -> signal_safe                      signal_safe_add_area; for ever
  *      unknown <-> hole                            region_open */
 enum slice_kind {
     slice_unknown,     /* never used, or inside a free or large span */
@@ -45,7 +44,6 @@ enum slice_kind {
     slice_free,        /* first slice of a free span */
     slice_free_end,    /* last slice of a free span of more than one */
     slice_quarantine,  /* first slice of a superblock found damaged: its memory is never used again */
-    slice_signal_safe, /* blocks for signal handlers that interrupted the allocator */
     slice_hole,        /* not of the region: something else may lie there */
 };
 
@@ -120,7 +118,7 @@ static inline bool slice_may_become(enum slice_kind from, enum slice_kind to)
 {
     switch (to) {
     case slice_unknown:
-        return from != slice_large && from != slice_quarantine && from != slice_signal_safe;
+        return from != slice_large && from != slice_quarantine;
     case slice_large:
         return from == slice_unknown || from == slice_kept;
     case slice_kept:

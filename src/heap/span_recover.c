@@ -20,7 +20,6 @@ static size_t slices_in_use(const struct slice *s)
     switch (s->kind) {
     case slice_superblock:
     case slice_quarantine:
-    case slice_signal_safe:
         return 1;
     case slice_tail:
         return is_of_superblock(s);

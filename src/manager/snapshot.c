@@ -5,6 +5,7 @@
 #include "heap/heap.h"
 #include "heap/large.h"
 #include "heap/prefault_pool.h"
+#include "heap/signal_safe.h"
 #include "heap/span.h"
 #include "manager/manager.h"
 #include "os/lock.h"
@@ -43,7 +44,8 @@ void snapshot_take(struct sutler_stats *stats)
     }
     struct span_counts spans = span_counts();
     struct large_counts large = large_counts();
-    stats->mapped_bytes = spans.opened_bytes + large.mapping_bytes + large.cached_bytes;
+    stats->mapped_bytes =
+        spans.opened_bytes + large.mapping_bytes + large.cached_bytes + signal_safe_mapped_bytes();
     stats->span_bytes = spans.in_use_bytes;
     stats->dirty_bytes = spans.dirty_bytes + large.cached_bytes;
     stats->purged_bytes = spans.purged_bytes;

@@ -53,8 +53,8 @@ static bool take_soon(struct lock *lock)
 }
 
 /* `waited` is set before each attempt, the one that takes the lock included: others may be asleep, and whoever releases
- * the lock clears it for one of them.  Such a sleep that has an end also ends when a signal handler has run. */
-static bool take_or_sleep(struct lock *lock, bool has_end)
+ * the lock clears it for one of them. */
+static bool take_or_sleep(struct lock *lock)
 {
     const uint64_t moment_ns = 1000000;
     atomic_store(&lock->waited, 1);
@@ -64,21 +64,20 @@ static bool take_or_sleep(struct lock *lock, bool has_end)
         lock_note_taken(lock);
         return true;
     }
-    if (is_seen && !has_end)
+    if (is_seen)
         os_futex_wait(&lock->waited, 1);
     else
         os_futex_wait_for(&lock->waited, 1, moment_ns);
     return false;
 }
 
-NOINLINE void lock_wait_slow(struct lock *lock, void (*meanwhile)(void))
+NOINLINE void lock_wait_slow(struct lock *lock)
 {
     if (take_soon(lock))
         return;
     uint64_t since_ns = os_now_ns();
-    while (!take_or_sleep(lock, meanwhile != NULL))
-        if (meanwhile != NULL)
-            meanwhile();
+    while (!take_or_sleep(lock))
+        continue;
     wait_count(since_ns);
 }
 

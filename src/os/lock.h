@@ -54,7 +54,7 @@ struct lock {
 /* From here on locks may be released quickly.  Called before there is one that is. */
 void lock_allow_quick_release(void);
 
-void lock_wait_slow(struct lock *lock, void (*meanwhile)(void));
+void lock_wait_slow(struct lock *lock);
 void lock_wake_slow(struct lock *lock);
 
 /* How often, and how long, threads of the program have waited: for a lock, or by counting it themselves. */
@@ -116,19 +116,13 @@ static inline bool lock_try(struct lock *lock)
     return taken;
 }
 
-/* `meanwhile`, if not NULL, is called about every millisecond that the thread waits, and after its signal handlers. */
-static inline void lock_take_and(struct lock *lock, void (*meanwhile)(void))
+static inline void lock_take(struct lock *lock)
 {
 #ifdef SUTLER_DEBUG
     ASSERT(lock->rank != rank_tried && lock_ranks_held < RANK_UNIT(lock)); /* holds none of this rank or a higher one */
 #endif
     if (unlikely(!lock_try(lock)))
-        lock_wait_slow(lock, meanwhile);
-}
-
-static inline void lock_take(struct lock *lock)
-{
-    lock_take_and(lock, NULL);
+        lock_wait_slow(lock);
 }
 
 static inline void lock_release(struct lock *lock)

@@ -2,6 +2,7 @@
 #include "inspect.h"
 
 #include "heap/remote.h"
+#include "heap/signal_safe.h"
 #include "heap/span.h"
 #include "os/os.h"
 #include "unit.h"
@@ -233,6 +234,27 @@ void expect_heaps_sound(void)
         else if (listed && !pending)
             expect_transition_not_lost(s);
     }
+}
+
+/* ---- who has a block ---- */
+
+static _Atomic unsigned char *flag, *flag_of_handlers; /* by address / BLOCK_ALIGNMENT */
+static size_t flagged_bytes;
+
+void flags_map(size_t region_bytes)
+{
+    flagged_bytes = region_bytes;
+    flag = unit_map(region_bytes / BLOCK_ALIGNMENT);
+    flag_of_handlers = unit_map(REGION_BEYOND_BYTES / BLOCK_ALIGNMENT);
+}
+
+_Atomic unsigned char *flag_of(const void *block)
+{
+    if (signal_safe_contains(block))
+        return &flag_of_handlers[((uintptr_t)block - (uintptr_t)region_beyond()) / BLOCK_ALIGNMENT];
+    const size_t offset = (uintptr_t)block - hot.region_base;
+    EXPECT_MSG(region_contains(block) && offset < flagged_bytes, "%p is not from the region", block);
+    return &flag[offset / BLOCK_ALIGNMENT];
 }
 
 /* ---- heaps of a test's own ---- */

@@ -36,6 +36,13 @@ struct class_state class_inspect(unsigned c);
  * not passed its threshold and is armed for remote frees. */
 void expect_heaps_sound(void);
 
+/* ---- who has a block ---- */
+
+/* Sets up a flag for each block of the first `region_bytes` of region, and for what signal handlers are given. */
+void flags_map(size_t region_bytes);
+/* Of the block at this address.  Set by the tests, which exchange it, while the block is in somebody's hands. */
+_Atomic unsigned char *flag_of(const void *block);
+
 /* ---- heaps of a test's own ---- */
 
 /* A local heap that no slot belongs to; `listed` puts it where heap_take_from_resting and heap_purge_all find it. */

@@ -57,15 +57,6 @@ static void who_has_to_recover_is_refused(void)
     free(p);
 }
 
-/* Handlers that interrupt short paths use up signal-safe blocks as well: it must not take a refill to add some. */
-static void a_lack_of_signal_safe_blocks_is_seen(void)
-{
-    active();
-    atomic_store(&signal_safe_is_low, true);
-    free(malloc(SIZE));
-    EXPECT(!atomic_load(&signal_safe_is_low));
-}
-
 /* ---- nobody waits ---- */
 
 static _Atomic bool may_free, has_freed;
@@ -140,7 +131,6 @@ int main(void)
     a_pair_is_a_pop_and_a_push();
     who_was_interrupted_is_refused();
     who_has_to_recover_is_refused();
-    a_lack_of_signal_safe_blocks_is_seen();
     a_new_thread_asks_first();
     a_malloc_goes_where_it_runs();
     a_free_does_not_wait();

@@ -12,6 +12,7 @@
 
 #include "manager/snapshot.h"
 #include "heap/purge.h"
+#include "heap/signal_safe.h"
 #include "inspect.h"
 #include "os/os.h"
 #include "unit.h"
@@ -19,24 +20,16 @@
 #define THREADS_MAX 64
 #define HELD_MAX    300
 #define SHARED      256
-#define TABLE_BYTES ((size_t)1 << 32) /* of address space: covers 64 GiB of region */
+#define FLAGGED_BYTES ((size_t)64 << 30) /* of region */
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-static _Atomic unsigned char *out; /* by address / 16: in somebody's hands */
 static size_t block_size;
 static _Atomic(void *) shared_block[SHARED];
 static _Atomic bool stop;
 static _Atomic uint64_t operations, signals, signal_safe_blocks;
-
-static _Atomic unsigned char *flag_of(const void *block)
-{
-    size_t i = ((uintptr_t)block - hot.region_base) / 16;
-    EXPECT_MSG(region_contains(block) && i < TABLE_BYTES, "%p is not from the region", block);
-    return &out[i];
-}
 
 static void *take(void)
 {
@@ -54,9 +47,7 @@ static void give(void *block)
     free(block);
 }
 
-/* Each thread's handler keeps a few blocks of its own, so that they live from one signal to another.  Signal-safe
- * blocks (the signal came in the middle of a slow path) it returns at once: their space starts over only when all are
- * back. */
+/* Each thread's handler keeps a few blocks of its own, so that they live from one signal to another. */
 static __thread void *handler_block[8];
 static __thread unsigned handler_turn;
 
@@ -68,11 +59,7 @@ static void on_signal(int number)
     if (*slot != NULL)
         give(*slot);
     *slot = handler_turn % 3 == 0 ? NULL : take();
-    if (*slot != NULL && slice_at(slice_of(*slot))->kind == slice_signal_safe) {
-        give(*slot);
-        *slot = NULL;
-        signal_safe_blocks++;
-    }
+    signal_safe_blocks += *slot != NULL && signal_safe_contains(*slot);
     signals++;
     errno = saved;
 }
@@ -149,9 +136,9 @@ static void *work(void *argument)
 
 static size_t blocks_out(void)
 {
-    size_t n = 0, bytes = region_opened_bytes() / 16;
-    for (size_t i = 0; i < bytes; i++)
-        n += out[i] != 0;
+    size_t n = 0;
+    for (size_t at = 0; at < region_opened_bytes(); at += BLOCK_ALIGNMENT)
+        n += *flag_of((char *)hot.region_base + at) != 0;
     return n;
 }
 
@@ -167,7 +154,7 @@ int main(int argc, char **argv)
     block_size = unit_option(argc, argv, "--size", 336);
     unsigned c = size_class_of(block_size);
     EXPECT(threads <= THREADS_MAX);
-    out = unit_map(TABLE_BYTES);
+    flags_map(FLAGGED_BYTES);
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigaction(SIGUSR1, &action, NULL);
     size_t before = class_inspect(c).live;

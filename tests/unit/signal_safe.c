@@ -8,18 +8,15 @@
 
 #include <malloc.h>
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include "heap/large.h"
 #include "heap/mapping_table.h"
 #include "heap/span.h"
 #include "inspect.h"
 #include "options/options.h"
+#include "os/errors.h"
 #include "unit.h"
-
-static bool is_signal_safe(const void *p)
-{
-    return region_contains(p) && slice_at(slice_of(p))->kind == slice_signal_safe;
-}
 
 /* From here to leave() this thread is "inside a slow path", and everything there is to hold is held. */
 static void interrupt_slow_path(void)
@@ -65,7 +62,7 @@ static void a_handler_allocates(void)
     interrupt_slow_path();
     char *a = malloc(1000), *b = calloc(10, 100), *d = NULL, *e = malloc(70000);
     EXPECT(a != NULL && b != NULL && e != NULL);
-    EXPECT(is_signal_safe(a) && is_signal_safe(b) && is_signal_safe(e));
+    EXPECT(signal_safe_contains(a) && signal_safe_contains(b) && signal_safe_contains(e));
     EXPECT((uintptr_t)a % BLOCK_ALIGNMENT == 0);
     for (size_t alignment = 32; alignment <= 4096; alignment *= 2) { /* whichever way it is served */
         EXPECT((d = aligned_alloc(alignment, 4000)) != NULL);
@@ -81,7 +78,7 @@ static void a_handler_allocates(void)
     memset(d, 3, 4000);
     memset(e, 4, 70000);
     a = realloc(a, 3000); /* grows among signal-safe blocks */
-    EXPECT(a != NULL && is_signal_safe(a));
+    EXPECT(a != NULL && signal_safe_contains(a));
     for (int i = 0; i < 1000; i++)
         EXPECT_EQ(a[i], 1);
     free(NULL);
@@ -89,7 +86,7 @@ static void a_handler_allocates(void)
     leave();
     EXPECT(d[3999] == 3 && e[69999] == 4);
     a = realloc(a, 10000); /* outside again it moves to the heap */
-    EXPECT(a != NULL && !is_signal_safe(a));
+    EXPECT(a != NULL && !signal_safe_contains(a));
     for (int i = 0; i < 1000; i++)
         EXPECT_EQ(a[i], 1);
     free(a);
@@ -132,8 +129,8 @@ static void a_handler_reallocs(void)
     interrupt_slow_path();
     small = realloc(small, 9000);
     EXPECT(small != NULL && small[199] == 7);
-    char *moved = realloc(span, 2000000); /* more than the signal-safe area has: fails, the block is as it was */
-    EXPECT(moved == NULL && errno == ENOMEM);
+    span = realloc(span, 2000000); /* more than a chunk */
+    EXPECT(span != NULL && signal_safe_contains(span) && span[0] == 8 && span[299999] == 8);
     span = realloc(span, 1000);
     EXPECT(span != NULL && span[0] == 8 && span[999] == 8);
     leave();
@@ -143,8 +140,8 @@ static void a_handler_reallocs(void)
     expect_heaps_sound();
 }
 
-/* The fast path finds none of this class, whichever cid the thread is moved to.  Lost: it is the process's last but one
- * act. */
+/* The fast path finds none of this class, whichever cid the thread is moved to.  Lost: it is one of the process's last
+ * acts. */
 static void empty_lists(unsigned c)
 {
     for (unsigned slot = 0; slot <= SLOT_MAX; slot++) {
@@ -154,7 +151,30 @@ static void empty_lists(unsigned c)
     }
 }
 
-/* A block that need not grow can stay where it is: realloc to less never fails. */
+static bool is_out_of_memory;
+
+int __real_os_map_at(void *address, size_t size);
+int __wrap_os_map_at(void *address, size_t size);
+int __wrap_os_map_at(void *address, size_t size)
+{
+    return is_out_of_memory ? ENOMEM : __real_os_map_at(address, size);
+}
+
+/* All that can be had without another chunk, which is all there is: nothing was lost.  Returns how many. */
+static size_t take_all(void **block, size_t most)
+{
+    size_t n = 0, bytes = 0;
+    for (size_t cell = 1ul << 31; cell >= 64; cell /= 2)
+        for (void *p; n < most && (p = signal_safe_take(cell - 16, 16)) != NULL; bytes += cell)
+            block[n++] = p;
+    EXPECT(n < most);
+    EXPECT_MSG(bytes + 64 == signal_safe_mapped_bytes(), "%zu of %zu bytes are there", bytes,
+               signal_safe_mapped_bytes());
+    return n;
+}
+
+/* A block that need not grow can stay where it is: realloc to less never fails.  Where no memory is to be had handlers
+ * still have the first chunk; and what is refused costs nothing that could be had later. */
 static void shrinking_needs_no_memory(void)
 {
     char *span = malloc(300000), *small = malloc(9000);
@@ -162,17 +182,22 @@ static void shrinking_needs_no_memory(void)
     memset(span, 8, 300000);
     memset(small, 7, 9000);
     interrupt_slow_path();
-    static void *all[20000];
-    size_t n = 0;
-    for (size_t size = 4096; size >= 16; size /= 2)
-        for (void *p; (p = signal_safe_take(size, 16)) != NULL;)
-            all[n++] = p;
+    static void *all[300000];
+    const size_t mapped = signal_safe_mapped_bytes();
+    is_out_of_memory = true;
+    size_t n = take_all(all, ARRAY_LEN(all));
+    EXPECT(n > 100);
     if (sync_mode == sync_rcs)
         empty_lists(size_class_of(1000));
     errno = 5;
     EXPECT(realloc(span, 1000) == span && errno == 5 && span[0] == 8 && span[299999] == 8);
     EXPECT(realloc(small, 1000) == small && errno == 5 && small[8999] == 7);
-    EXPECT(realloc(small, 100000) == NULL && errno == ENOMEM);
+    for (int i = 0; i < 50000; i++)
+        EXPECT(realloc(small, 100000) == NULL && errno == ENOMEM);
+    is_out_of_memory = false;
+    EXPECT_EQ(signal_safe_mapped_bytes(), mapped);
+    char *large = realloc(small, 100000);
+    EXPECT(large != NULL && signal_safe_contains(large) && large[8999] == 7);
     leave();
     while (n > 0)
         EXPECT(signal_safe_give(all[--n]));
@@ -201,6 +226,37 @@ static void bad_frees_are_seen(void)
     option_value[option_on_error] = on_error_abort;
 }
 
+static char told[300];
+
+static void remember(const char *text, size_t length)
+{
+    EXPECT(length < sizeof told);
+    memcpy(told, text, length);
+}
+
+/* Written to after it was freed: told; and what can no longer be trusted is not handed out. */
+static void writes_to_freed_blocks_are_seen(void)
+{
+    static char *block[100];
+    const size_t size = 3000;
+    option_value[option_on_error] = on_error_report;
+    error_to_hook(remember);
+    for (size_t i = 0; i < ARRAY_LEN(block); i++)
+        EXPECT((block[i] = signal_safe_take(size, 16)) != NULL);
+    for (size_t i = 0; i < ARRAY_LEN(block); i++)
+        signal_safe_give(block[i]);
+    char *const last = block[ARRAY_LEN(block) - 1];
+    memset(last - 16, 0x41, 8);
+    char *again = signal_safe_take(size, 16), *another = signal_safe_take(size, 16);
+    EXPECT(again == last && strstr(told, "malloc(): corrupted free list of signal handlers' blocks") != NULL);
+    for (size_t i = 0; i < ARRAY_LEN(block); i++)
+        EXPECT(another != NULL && another != block[i]);
+    signal_safe_give(again);
+    signal_safe_give(another);
+    error_to_hook(NULL);
+    option_value[option_on_error] = on_error_abort;
+}
+
 /* A mapping of its own cannot be looked up without the lock.  Refusing is right; a block without its bytes is not. */
 static void a_handler_reallocs_a_mapping(void)
 {
@@ -217,58 +273,102 @@ static void a_handler_reallocs_a_mapping(void)
     free(moved);
 }
 
-/* All are back: the space starts over.  Used up: NULL and ENOMEM, and what was handed out is whole. */
-static void the_space_is_used_again(void)
+/* What was freed is taken again, and what is handed out meanwhile is whole. */
+static void cells_are_used_again(void)
 {
-    static char *block[5000];
-    void *first = signal_safe_take(100, 16);
-    EXPECT(first != NULL);
-    signal_safe_give(first);
-    for (int round = 0; round < 3; round++) {
-        size_t n = 0, size = 16u + 300u * (size_t)round;
-        while ((block[n] = signal_safe_take(size, 16)) != NULL) {
-            memset(block[n], (int)n, size);
-            EXPECT(signal_safe_bytes(block[n]) >= size);
-            EXPECT(++n < ARRAY_LEN(block) || round == 0);
-            if (n == ARRAY_LEN(block))
-                break;
+    static char *block[2000];
+    size_t mapped = 0;
+    for (int round = 0; round < 8; round++) {
+        for (size_t i = 0; i < ARRAY_LEN(block); i++) {
+            const size_t size = 1 + i * 7919 % 3000;
+            EXPECT((block[i] = signal_safe_take(size, 16)) != NULL);
+            EXPECT(signal_safe_bytes(block[i]) >= size && signal_safe_bytes(block[i]) < size + 16);
+            memset(block[i], (int)i, size);
         }
-        EXPECT(n > 300);
-        for (size_t i = 0; i < n; i++)
-            for (size_t k = 0; k < size; k++)
+        for (size_t i = 0; i < ARRAY_LEN(block); i++)
+            for (size_t k = 0; k < 1 + i * 7919 % 3000; k++)
                 EXPECT_EQ(block[i][k], (char)i);
-        for (size_t i = 0; i < n; i++)
-            signal_safe_give(block[i]);
-        void *again = signal_safe_take(100, 16);
-        EXPECT(again == first);
-        signal_safe_give(again);
+        for (size_t i = 0; i < ARRAY_LEN(block); i++) {
+            EXPECT(signal_safe_give(block[i]) && !signal_safe_give(block[i]));
+            EXPECT(signal_safe_was_freed(block[i]) && signal_safe_bytes(block[i]) == 0);
+        }
+        EXPECT(round == 0 || signal_safe_mapped_bytes() == mapped);
+        mapped = signal_safe_mapped_bytes();
     }
+}
+
+static void sizes_and_alignments_have_limits(void)
+{
     EXPECT(signal_safe_take(SIZE_MAX, 16) == NULL);
     EXPECT(signal_safe_take(SIZE_MAX - 100, 16) == NULL);
-    EXPECT(signal_safe_take((size_t)10 << 20, 16) == NULL);
-    EXPECT(signal_safe_take(16, (size_t)1 << 20) == NULL);
+    EXPECT(signal_safe_take((size_t)1 << 31, 16) == NULL);
+    EXPECT(signal_safe_take(16, 128 * os_page_bytes) == NULL);
+    for (size_t size = 16; size <= (size_t)64 << 20; size *= 3)
+        for (size_t alignment = 16; alignment <= 64 * os_page_bytes; alignment *= 4) {
+            char *p = signal_safe_take(size, alignment);
+            EXPECT(p != NULL && (uintptr_t)p % alignment == 0 && signal_safe_bytes(p) >= size);
+            p[0] = p[size - 1] = 1;
+            signal_safe_give(p);
+        }
     interrupt_slow_path();
     errno = 0;
-    void *p = malloc((size_t)1 << 30);
+    void *p = malloc((size_t)3 << 30);
     EXPECT(p == NULL && errno == ENOMEM);
     leave();
 }
 
-/* What handlers keep does not use the space up for ever: slow paths add to it. */
-static void what_is_kept_does_not_use_it_up(void)
+static void pages_of_large_cells_go_back(void)
 {
-    static char *kept[1500];
+    const size_t bytes = (size_t)8 << 20;
+    char *p = signal_safe_take(bytes, 16);
+    EXPECT(p != NULL);
+    memset(p, 1, bytes);
+    signal_safe_give(p);
+    EXPECT(signal_safe_was_freed(p) && signal_safe_take(bytes, 16) == p);
+    for (size_t i = os_page_bytes; i < bytes - os_page_bytes; i++)
+        EXPECT_EQ(p[i], 0);
+    signal_safe_give(p);
+}
+
+/* Somebody else's mapping where the next chunks would be: nothing of it is touched, nor taken for a block. */
+static void other_mappings_are_passed_by(void)
+{
+    const size_t length = 3 * os_page_bytes, size = 300000;
+    char *there = (char *)region_beyond() + align_up(signal_safe_mapped_bytes(), 1 << 20) + (4 << 20);
+    char *theirs = mmap(there, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    EXPECT(theirs == there);
+    memset(theirs, 0x5a, length);
+    static char *block[40];
+    bool is_past = false;
+    for (size_t i = 0; i < ARRAY_LEN(block); i++) {
+        EXPECT((block[i] = signal_safe_take(size, 16)) != NULL);
+        EXPECT(block[i] + size <= theirs || block[i] >= theirs + length);
+        memset(block[i], 1, size);
+        is_past |= block[i] > theirs;
+    }
+    EXPECT(is_past && !signal_safe_contains(theirs) && signal_safe_bytes(theirs + 64) == 0);
+    for (size_t i = 0; i < length; i++)
+        EXPECT_EQ(theirs[i], 0x5a);
+    for (size_t i = 0; i < ARRAY_LEN(block); i++)
+        signal_safe_give(block[i]);
+    EXPECT_EQ(munmap(theirs, length), 0);
+}
+
+/* However long the thread that was interrupted does not get on, and whatever handlers keep. */
+static void handlers_get_on_by_themselves(void)
+{
+    static char *kept[20000];
+    interrupt_slow_path();
     for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
-        interrupt_slow_path();
         EXPECT_MSG((kept[i] = signal_safe_take(1000, 16)) != NULL, "no more after %zu KiB", i);
         memset(kept[i], (int)i, 1000);
         void *passing = signal_safe_take(10000, 16);
-        EXPECT(passing != NULL && is_signal_safe(passing));
+        EXPECT(passing != NULL && signal_safe_contains(passing));
         signal_safe_give(passing);
-        leave();
     }
+    leave();
     for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
-        EXPECT(is_signal_safe(kept[i]) && malloc_usable_size(kept[i]) >= 1000);
+        EXPECT(signal_safe_contains(kept[i]) && malloc_usable_size(kept[i]) >= 1000);
         for (size_t k = 0; k < 1000; k++)
             EXPECT_EQ(kept[i][k], (char)i);
         free(kept[i]);
@@ -289,18 +389,15 @@ static void *as_several_handlers(void *seed)
         for (size_t i = 0; i < n; i++) {
             held[i].size = 1 + rng_below(&rng, 500);
             size_t alignment = 16ul << rng_below(&rng, 4);
-            held[i].block = signal_safe_take(held[i].size, alignment);
-            if (held[i].block == NULL)
-                continue;
+            EXPECT((held[i].block = signal_safe_take(held[i].size, alignment)) != NULL);
             EXPECT_EQ((uintptr_t)held[i].block % alignment, 0);
             memset(held[i].block, (int)(uintptr_t)seed + (int)i, held[i].size);
         }
-        for (size_t i = 0; i < n; i++)
-            if (held[i].block != NULL) {
-                for (size_t k = 0; k < held[i].size; k++)
-                    EXPECT_EQ(held[i].block[k], (char)((int)(uintptr_t)seed + (int)i));
-                free(held[i].block);
-            }
+        for (size_t i = 0; i < n; i++) {
+            for (size_t k = 0; k < held[i].size; k++)
+                EXPECT_EQ(held[i].block[k], (char)((int)(uintptr_t)seed + (int)i));
+            free(held[i].block);
+        }
     }
     slow_leave();
     return NULL;
@@ -309,15 +406,13 @@ static void *as_several_handlers(void *seed)
 static void several_at_once(void)
 {
     pthread_t thread[4];
-    void *first = signal_safe_take(64, 16);
-    signal_safe_give(first);
+    const size_t mapped = signal_safe_mapped_bytes();
     for (uintptr_t i = 0; i < 4; i++)
         EXPECT_EQ(pthread_create(&thread[i], NULL, as_several_handlers, (void *)(i * 10 + 1)), 0);
     for (int i = 0; i < 4; i++)
         EXPECT_EQ(pthread_join(thread[i], NULL), 0);
-    void *again = signal_safe_take(64, 16);
-    EXPECT(again == first); /* every block came back */
-    signal_safe_give(again);
+    EXPECT_MSG(signal_safe_mapped_bytes() <= mapped + (1 << 20), "%zu bytes more are mapped: blocks were lost",
+               signal_safe_mapped_bytes() - mapped);
 }
 
 int main(void)
@@ -329,11 +424,15 @@ int main(void)
     a_handler_frees(1000);
     a_handler_frees(20000);
     a_handler_reallocs();
-    the_space_is_used_again();
+    cells_are_used_again();
+    sizes_and_alignments_have_limits();
+    pages_of_large_cells_go_back();
+    other_mappings_are_passed_by();
     several_at_once();
-    what_is_kept_does_not_use_it_up();
+    handlers_get_on_by_themselves();
     a_handler_reallocs_a_mapping();
     bad_frees_are_seen();
     shrinking_needs_no_memory();
+    writes_to_freed_blocks_are_seen();
     return 0;
 }

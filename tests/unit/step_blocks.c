@@ -4,11 +4,12 @@
 #include <malloc.h>
 
 #include "heap/purge.h"
+#include "heap/signal_safe.h"
 #include "inspect.h"
 #include "step.h"
 #include "unit.h"
 
-#define TABLE_BYTES ((size_t)1 << 28)
+#define FLAGGED_BYTES ((size_t)4 << 30) /* of region */
 /* Superblocks a scene and an intruder may add: two for 70 blocks, and what both have in hand when it happens. */
 #define GROWTH_MAX 6
 
@@ -24,17 +25,9 @@ const char *__wrap_superblock_check(const struct superblock *s)
 struct pool pool_a, pool_b;
 struct heap *home, *elsewhere;
 unsigned small, medium;
-static _Atomic unsigned char *out; /* by address / 16 */
 static uint64_t counter;
 static _Atomic uint64_t counted;
 static size_t superblocks_when_set;
-
-static _Atomic unsigned char *flag_of(const void *block)
-{
-    size_t at = ((uintptr_t)block - hot.region_base) / 16;
-    EXPECT_MSG(region_contains(block) && at < TABLE_BYTES, "%p is not from the region", block);
-    return &out[at];
-}
 
 void enter(struct pool *pool, void *block, size_t size)
 {
@@ -118,8 +111,8 @@ static size_t out_of_class(const struct pool *pool, unsigned c)
 {
     size_t n = 0;
     for (unsigned k = 0; k < pool->count; k++) {
-        const struct superblock *s = superblock_of(pool->held[k].block);
-        n += s->slice.kind == slice_superblock && s->class == c;
+        const char *block = pool->held[k].block;
+        n += !signal_safe_contains(block) && superblock_of(block)->class == c;
         expect_stamped(&pool->held[k]);
     }
     return n;
@@ -163,7 +156,7 @@ void step_verify(void)
 
 void step_prepare(void)
 {
-    out = unit_map(TABLE_BYTES);
+    flags_map(FLAGGED_BYTES);
     small = size_class_of(SMALL);
     medium = size_class_of(MEDIUM);
     home = test_heap_new(true);
