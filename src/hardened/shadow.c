@@ -21,10 +21,11 @@ static struct {
 } outside[OUTSIDE_MAX];
 static unsigned outside_count;
 
-/* Twice as long as the last: what is left behind are addresses without pages. */
+/* A quarter more than is wanted, for the region grows, and when a limit has been reached so can this not; and twice as
+ * long as the last, for what is left behind are addresses without pages. */
 static bool grow(size_t wanted)
 {
-    const size_t bytes = max_size(align_up(wanted, os_page_bytes), 2 * words_bytes);
+    const size_t bytes = max_size(align_up(wanted + wanted / 4, os_page_bytes), 2 * words_bytes);
     uint64_t *made = own_map(MARKERS * bytes);
     if (made == NULL)
         return false;
@@ -38,9 +39,9 @@ bool shadow_prepare(void)
 {
     const size_t covered = (size_t)region_end() << SLICE_SHIFT;
     shadow.base = hot.region_base;
-    if (covered >> (BIT_SHIFT + 3) > words_bytes && !grow(covered >> (BIT_SHIFT + 3)))
+    if (covered >> (BIT_SHIFT + 3) > words_bytes && !grow(covered >> (BIT_SHIFT + 3)) && words_bytes == 0)
         return false;
-    shadow.bytes = covered;
+    shadow.bytes = min_size(covered, words_bytes << (BIT_SHIFT + 3));
     outside_count = 0;
     shadow.outside_bytes = 0;
     return true;

@@ -25,7 +25,8 @@ extern struct shadow {
     size_t outside_bytes; /* the mappings lie in this range; 0: there are none */
 } shadow;
 
-/* Covers the region as it is now; all bits are clear.  False without memory. */
+/* Covers the region as it is now, or as much of it as there is memory for: blocks beyond count as pointed to.  All bits
+ * are clear.  False if there is no memory at all. */
 bool shadow_prepare(void);
 /* Clears all, and gives the memory back. */
 void shadow_wipe(void);

@@ -122,6 +122,31 @@ static void little(void)
     give(list);
 }
 
+static __attribute__((noinline)) void free_oldest(void **list)
+{
+    while (*list != NULL && **(void ***)list != NULL)
+        list = *list;
+    free(*list);
+    *list = NULL;
+}
+
+/* By the time the limit is reached, the heap is much larger than at the last sweep, and there is no memory for the marks
+ * of all of it. */
+static void grown(void)
+{
+    give(take(6 * MIB, 8));
+    malloc_trim(0);
+    limit_address_space(address_space() + 400 * MIB);
+    void *list = exhaust(6 * MIB);
+    expect(list != NULL, "blocks");
+    free_oldest(&list);
+    wash_stack();
+    void *p = malloc(6 * MIB);
+    expect(p != NULL, "a block that was marked the last time is given back before memory is refused");
+    free(p);
+    give(list);
+}
+
 static void swept(void)
 {
     limit_address_space(2048 * MIB);
@@ -176,7 +201,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } all[] = {{"swept", swept}, {"little", little}, {"filtered", filtered}, {"shrunk", shrunk}};
+    } all[] = {{"swept", swept}, {"little", little}, {"grown", grown}, {"filtered", filtered}, {"shrunk", shrunk}};
     for (size_t i = 0; argc == 2 && i < sizeof all / sizeof all[0]; i++)
         if (strcmp(argv[1], all[i].name) == 0) {
             all[i].run();
