@@ -15,6 +15,10 @@
 #define DESCRIPTOR_UNIT SLICE_BYTES
 #define UNIT_SLICES     (DESCRIPTOR_UNIT >> DESCRIPTOR_SHIFT)
 
+/* The first slices are never opened.  Their descriptors begin where pages do, as their blocks would, and a processor
+ * that has just written to a block takes a load of the freelist, the same offset in its page, for one of the block: for
+ * the first superblock of a program a malloc and a free took 17 ns for 7. */
+#define FIRST_SLICE 16ul
 #define STEP_SLICES_MIN 16ul   /* 1 MiB */
 #define STEP_SLICES_MAX 1024ul /* 64 MiB */
 #define HOLE_SLICES     1024ul /* how far to skip when something is in the way */
@@ -25,7 +29,7 @@
 
 static size_t huge_from = SLICE_END;
 static size_t limit; /* no slice from here on is opened */
-static size_t top;                       /* slices of region up to the highest opened one */
+static size_t top = FIRST_SLICE;         /* slices of region up to the highest opened one */
 static size_t described;                 /* slices that have a descriptor mapped */
 static size_t opened;                    /* slices opened, without holes */
 static size_t holes_end;                 /* no slice from here on is marked as one of a hole */
@@ -143,6 +147,17 @@ static bool leave_gap(void)
     return true;
 }
 
+/* Slices below the top that were not opened say so: a child that looks for what threads of its parent had in their
+ * hands must not take them.  It may find some above its top that such a thread was about to skip. */
+static void mark_holes(size_t first, size_t at, size_t end)
+{
+    for (size_t slice = at; slice < end && slice < holes_end; slice++)
+        slice_become(slice_at((uint32_t)slice), slice_unknown);
+    holes_end = at > first ? max_size(holes_end, at) : holes_end;
+    for (size_t slice = past_gap(first); slice < at; slice = past_gap(slice + 1))
+        slice_become(slice_at((uint32_t)slice), slice_hole);
+}
+
 bool region_start(void)
 {
     /* Bases between 40 and 72 TiB of a 128 TiB address space, 1 GiB apart; lower ones where the address space is
@@ -160,7 +175,8 @@ bool region_start(void)
 #endif
             int error = describe(1);
             if (error == 0) {
-                hot.flat_bytes = SLICE_BYTES; /* not opened yet, but described; 0 would shut the fast paths */
+                mark_holes(0, FIRST_SLICE, FIRST_SLICE);
+                hot.flat_bytes = flat_bytes();
                 return true;
             }
             if (error == ENOMEM && shift == 30 && attempt == 0)
@@ -188,7 +204,7 @@ bool region_fits_huge_pages(void)
  * much address space has to do. */
 static bool has_grown_large(void)
 {
-    const size_t opened_bytes = top << SLICE_SHIFT;
+    const size_t opened_bytes = region_opened_bytes();
     if (opened_bytes < HUGE_START_BYTES)
         return false;
     size_t resident = os_resident_peak_bytes();
@@ -218,17 +234,6 @@ static void advise(size_t first, size_t slices)
 uint32_t region_huge_from(void)
 {
     return (uint32_t)huge_from;
-}
-
-/* Slices below the top that were not opened say so: a child that looks for what threads of its parent had in their
- * hands must not take them.  It may find some above its top that such a thread was about to skip. */
-static void mark_holes(size_t first, size_t at, size_t end)
-{
-    for (size_t slice = at; slice < end && slice < holes_end; slice++)
-        slice_become(slice_at((uint32_t)slice), slice_unknown);
-    holes_end = at > first ? max_size(holes_end, at) : holes_end;
-    for (size_t slice = past_gap(first); slice < at; slice = past_gap(slice + 1))
-        slice_become(slice_at((uint32_t)slice), slice_hole);
 }
 
 bool region_open(size_t slices, bool is_dense, uint32_t *first, size_t *count)
