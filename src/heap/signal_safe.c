@@ -36,12 +36,12 @@ _Static_assert(REGION_BEYOND_BYTES == 1ul << 32, "cells have numbers of 32 - ORD
 #define MARK_FREED 0x93d05b7ee84a167ful
 #define MARK_LINK  0x2e5fb80c61d7934aul
 
-static char *space;                              /* REGION_BEYOND_BYTES of addresses */
+static char *space; /* REGION_BEYOND_BYTES of addresses */
 static size_t chunk_bytes;
 static _Atomic uint64_t is_mapped[CHUNKS_MAX / 64]; /* a bit for each chunk */
-static _Atomic size_t chunks;                    /* how many are mapped */
-static _Atomic uint32_t next_chunk = 1;          /* where to try to map; those before are mapped, or somebody else's */
-static _Atomic uint64_t carved;                  /* offset: up to the end of its chunk, cells may be carved */
+static _Atomic size_t chunks;                       /* how many are mapped */
+static _Atomic uint32_t next_chunk = 1; /* where to try to map; those before are mapped, or somebody else's */
+static _Atomic uint64_t carved;         /* offset: from here to the end of its chunk cells may be carved */
 /* Freed cells of each order: {how many were taken << 32 | the one on top}.  The first word of a freed cell says
  * which is below it. */
 static _Atomic uint64_t freed[ORDER_MAX + 1];
@@ -244,9 +244,20 @@ static uintptr_t mark_of(const void *p)
     return may_be ? atomic_load_explicit(&header_of((char *)p)->mark, memory_order_relaxed) ^ (uintptr_t)p : 0;
 }
 
+/* Not so if what lies before the block was written to. */
+static bool fits_its_cell(const char *p, size_t bytes)
+{
+    const struct header *header = header_of((char *)p);
+    const char *cell = cell_address(header->cell);
+    return header->order <= ORDER_MAX && p > cell && p + bytes <= cell + ((size_t)1 << header->order);
+}
+
 size_t signal_safe_bytes(const void *p)
 {
-    return mark_of(p) == MARK_LIVE ? (size_t)header_of((char *)p)->units * BLOCK_ALIGNMENT : 0;
+    if (mark_of(p) != MARK_LIVE)
+        return 0;
+    const size_t bytes = (size_t)header_of((char *)p)->units * BLOCK_ALIGNMENT;
+    return fits_its_cell(p, bytes) ? bytes : 0;
 }
 
 bool signal_safe_was_freed(const void *p)

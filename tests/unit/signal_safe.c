@@ -218,6 +218,13 @@ static void bad_frees_are_seen(void)
     EXPECT_EQ(malloc_usable_size(a), 0);
     EXPECT_EQ(malloc_usable_size(b + 32), 0);
     EXPECT_EQ(malloc_usable_size(b), 112);
+    char before[16];
+    memcpy(before, b - 16, 16);
+    memset(b - 16, 0x41, 8); /* by the block before it, which is too long */
+    EXPECT_EQ(malloc_usable_size(b), 0);
+    free(b);
+    memcpy(b - 16, before, 16);
+    EXPECT_EQ(malloc_usable_size(b), 112);
     char *d = signal_safe_take(5000, 16);
     EXPECT_MSG(d != NULL && (d + 5000 <= b || d >= b + 100), "a second free of one block gave another away");
     free(d);
