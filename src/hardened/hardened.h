@@ -22,6 +22,7 @@
 
 #include "core/core.h"
 #include "hardened/quarantine.h"
+#include "heap/signal_safe.h"
 #include "marks/canary.h"
 #include "marks/state.h"
 
@@ -91,6 +92,12 @@ bool large_release_all(void);
 bool large_kept(const void *p, struct live *live);
 /* Gives it to the plain library. */
 void large_give_back(void *p);
+
+/* True for addresses whose states are mapped (marks/state.h). */
+static inline bool harden_has_state(const void *p)
+{
+    return region_contains(p) || signal_safe_contains(p);
+}
 
 /* A live block of a superblock, where the fast paths are open.  False: `harden_find` knows. */
 static inline bool find_quickly(const void *p, struct live *live)

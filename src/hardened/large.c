@@ -64,7 +64,7 @@ enum found harden_find(const void *p, struct live *live)
     *live = (struct live){0};
     if (!core_ready())
         return found_nothing;
-    if ((region_contains(p) || signal_safe_contains(p)) && (uintptr_t)p % BLOCK_ALIGNMENT == 0) {
+    if (harden_has_state(p) && (uintptr_t)p % BLOCK_ALIGNMENT == 0) {
         uint8_t state = state_get(p);
         *live = live_of(p);
         if (state == STATE_FREED)
@@ -211,7 +211,7 @@ static void clear_large(void *p, struct live live)
 static bool find_freed(const void *p, struct live *live)
 {
     bool is_quarantined;
-    if (region_contains(p) && state_get(p) == STATE_FREED) {
+    if (harden_has_state(p) && state_get(p) == STATE_FREED) {
         *live = live_of(p);
         return true;
     }

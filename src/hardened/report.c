@@ -90,7 +90,7 @@ static void add_any(struct line *line, const void *p)
 static void add_neighbour(struct line *line, const char *what, const void *p)
 {
     struct live live;
-    if (region_contains(p) && harden_find(p, &live) == found_live)
+    if (harden_has_state(p) && harden_find(p, &live) == found_live)
         add_live(line, what, p, live);
 }
 

@@ -134,8 +134,8 @@ static void push(uint32_t cell, unsigned order)
 }
 
 /* What is read of a cell that another thread has just taken is whatever the program put there, and the exchange fails:
- * the count has changed.  If it succeeds though what was read is no link, the program wrote to a block it had freed; the
- * others of that stack are lost. */
+ * the count has changed.  If it succeeds though what was read is no link, the program wrote to a block it had freed;
+ * the others of that stack are lost. */
 static uint32_t pop(unsigned order)
 {
     uint64_t top = atomic_load(&freed[order]), under;
@@ -164,8 +164,8 @@ static void push_rest(size_t at, size_t end)
 /* Cells as large as a chunk, or larger. */
 static uint32_t chunks_take(unsigned order)
 {
-    const uint32_t cell = pop(order);
-    return cell != CELL_NONE ? cell : (uint32_t)(map_chunks((uint32_t)(((size_t)1 << order) / chunk_bytes)) >> ORDER_MIN);
+    const uint32_t cell = pop(order), count = (uint32_t)(((size_t)1 << order) / chunk_bytes);
+    return cell != CELL_NONE ? cell : (uint32_t)(map_chunks(count) >> ORDER_MIN);
 }
 
 static uint32_t carve(unsigned order)

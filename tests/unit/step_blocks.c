@@ -112,7 +112,8 @@ static size_t out_of_class(const struct pool *pool, unsigned c)
     size_t n = 0;
     for (unsigned k = 0; k < pool->count; k++) {
         const char *block = pool->held[k].block;
-        n += !signal_safe_contains(block) && superblock_of(block)->class == c;
+        const struct superblock *s = signal_safe_contains(block) ? NULL : superblock_of(block);
+        n += s != NULL && s->slice.kind == slice_superblock && s->class == c;
         expect_stamped(&pool->held[k]);
     }
     return n;

@@ -124,14 +124,15 @@ static void little(void)
 
 static __attribute__((noinline)) void free_oldest(void **list)
 {
-    while (*list != NULL && **(void ***)list != NULL)
-        list = *list;
-    free(*list);
-    *list = NULL;
+    void **link = list; /* to the block: the list itself, or the first word of the one before */
+    while (*(void **)*link != NULL)
+        link = *link;
+    free(*link);
+    *link = NULL;
 }
 
-/* By the time the limit is reached, the heap is much larger than at the last sweep, and there is no memory for the marks
- * of all of it. */
+/* By the time the limit is reached, the heap is much larger than at the last sweep, and there is no memory for the
+ * marks of all of it. */
 static void grown(void)
 {
     give(take(6 * MIB, 8));
