@@ -125,8 +125,8 @@ NOINLINE struct roots_read roots_mark(enum os_pages which, const void *below, si
     r.passed_over[2] = (struct os_span){states, states + (hot.flat_bytes >> STATE_SHIFT)};
     const uintptr_t descriptors = (uintptr_t)hot.descriptors;
     r.passed_over[3] = (struct os_span){descriptors, descriptors + (hot.flat_bytes >> SLICE_SHIFT << DESCRIPTOR_SHIFT)};
-    const uintptr_t beyond = (uintptr_t)state_of(region_beyond());
-    r.passed_over[4] = (struct os_span){beyond, beyond + (REGION_BEYOND_BYTES >> STATE_SHIFT)};
+    const uintptr_t handlers = (uintptr_t)state_of(region_below());
+    r.passed_over[4] = (struct os_span){handlers, handlers + (REGION_BELOW_BYTES >> STATE_SHIFT)};
     r.pages = os_pages_open();
     if (r.pages < 0)
         return (struct roots_read){0};

@@ -53,9 +53,9 @@ uint32_t region_end(void)
     return (uint32_t)top;
 }
 
-void *region_beyond(void)
+void *region_below(void)
 {
-    return slice_address((uint32_t)limit);
+    return hot.descriptors - REGION_BELOW_BYTES;
 }
 
 /* The end of the gap that holds the slice, or the slice itself. */
@@ -158,29 +158,63 @@ static void mark_holes(size_t first, size_t at, size_t end)
         slice_become(slice_at((uint32_t)slice), slice_hole);
 }
 
+/* Where the region may begin: at one of `positions` addresses, multiples of `apart`; how many slices it may have.  The
+ * first kind of place that the system allows is taken.
+ *
+ * Of the 47 bits of x86-64 others have fixed parts.  ThreadSanitizer has shadow everywhere but at 0 to 0x80, 0x5500 to
+ * 0x5680 and 0x7e80 to 0x8000 (times 2^32), and ends a program that has a mapping there; MemorySanitizer everywhere but
+ * in 0x5100 to 0x6000 and from 0x7000; the race detector of Go maps over what it finds in 0x2000 to 0x4000, and the
+ * collector of a Java machine has its heap below.  From 0x5555 the kernel places programs, the brk after them.  So the
+ * region begins below programs, as high as leaves them out of a heap of less than 65 GiB: a larger one goes around.
+ * The hardened library's needs more places, and its states 512 GiB below; ThreadSanitizer leaves no room for that. */
+#define APART (OUTBOX_CHAINS * SLICE_BYTES) /* by the address of a block sections know which chain its slice's is */
+_Static_assert(APART % HUGE_PAGE_BYTES == 0, "huge pages lie where slices' numbers say");
+static const struct place {
+    uintptr_t first;
+    size_t apart;
+    uint32_t positions; /* a power of two */
+    uint32_t slices_max;
+} place[] = {
+#if defined(__x86_64__) && !defined(SUTLER_HARDENED)
+    {0x550500000000, APART, 1u << 16, REGION_SLICES_MAX},
+#elif defined(__x86_64__)
+    {0x530000000000, APART, 1u << 19, REGION_SLICES_MAX},
+#endif
+    {0x280000000000, 1ul << 30, 1u << 15, REGION_SLICES_MAX}, /* 40 to 72 TiB */
+    {0x0a0000000000, 1ul << 28, 1u << 15, REGION_SLICES_MAX >> 2}, /* lower where the address space is smaller */
+    {0x028000000000, 1ul << 26, 1u << 15, REGION_SLICES_MAX >> 4},
+    {0x00a000000000, 1ul << 24, 1u << 15, REGION_SLICES_MAX >> 6},
+    {0x002800000000, 1ul << 22, 1u << 15, REGION_SLICES_MAX >> 8},
+};
+
+static int start_at(uintptr_t base, size_t slices_max)
+{
+    hot.region_base = base;
+    hot.descriptors = (char *)(base - (slices_max << DESCRIPTOR_SHIFT));
+    limit = slices_max;
+#ifdef SUTLER_HARDENED
+    place_states(slices_max);
+#endif
+    int error = describe(1);
+    if (error == 0) {
+        mark_holes(0, FIRST_SLICE, FIRST_SLICE);
+        hot.flat_bytes = flat_bytes();
+    }
+    return error;
+}
+
 bool region_start(void)
 {
-    /* Bases between 40 and 72 TiB of a 128 TiB address space, 1 GiB apart; lower ones where the address space is
-     * smaller.  Without randomization, the first. */
-    for (unsigned shift = 30; shift > 21; shift -= 2)
-        for (unsigned attempt = 0; attempt < 4; attempt++) {
-            uint32_t pick = os_is_randomized() ? os_random() & 0x7fff : attempt << 12;
-            uintptr_t base = (uintptr_t)(0xa000 + pick) << shift;
-            hot.region_base = base;
-            hot.descriptors = (char *)(base - (REGION_SLICES_MAX << DESCRIPTOR_SHIFT >> (30 - shift)));
-            const size_t slices_max = REGION_SLICES_MAX >> (30 - shift); /* fewer where the address space is small */
-            limit = slices_max - slices_for(REGION_BEYOND_BYTES);
-#ifdef SUTLER_HARDENED
-            place_states(slices_max);
-#endif
-            int error = describe(1);
-            if (error == 0) {
-                mark_holes(0, FIRST_SLICE, FIRST_SLICE);
-                hot.flat_bytes = flat_bytes();
+    enum { ATTEMPTS = 4 };
+    for (unsigned i = 0; i < ARRAY_LEN(place); i++)
+        for (uint32_t attempt = 0; attempt < ATTEMPTS; attempt++) {
+            uint32_t pick = os_is_randomized() ? os_random() : attempt * (place[i].positions / ATTEMPTS);
+            pick &= place[i].positions - 1;
+            int error = start_at(place[i].first + pick * place[i].apart, place[i].slices_max);
+            if (error == 0)
                 return true;
-            }
-            if (error == ENOMEM && shift == 30 && attempt == 0)
-                break; /* perhaps for the address, not for memory: try a lower one at once */
+            if (error == ENOMEM)
+                break; /* perhaps for the address, not for memory: another kind of place */
         }
     return false;
 }

@@ -21,7 +21,7 @@
 #include "rcs/hot.h"
 
 #define REGION_SLICES_MAX (1ul << 27) /* 8 TiB */
-#define REGION_BEYOND_BYTES (4ul << 30)
+#define REGION_BELOW_BYTES (4ul << 30)
 #define HUGE_PAGE_BYTES (2ul << 20)
 #define HUGE_PAGE_SLICES ((uint32_t)(HUGE_PAGE_BYTES >> SLICE_SHIFT))
 
@@ -46,9 +46,9 @@ uint32_t region_huge_from(void);
 /* The first slice above all that were opened. */
 uint32_t region_end(void);
 
-/* Addresses above all that may ever be opened: REGION_BEYOND_BYTES that are as good as the region's own, have states in
- * the hardened library, and are left to signal_safe.h.  Nothing is mapped there. */
-void *region_beyond(void);
+/* REGION_BELOW_BYTES of addresses below the region and its descriptors, for signal_safe.h.  Nothing is mapped there.  They
+ * have states in the hardened library, as the region has. */
+void *region_below(void);
 
 /* Bytes opened so far. */
 size_t region_opened_bytes(void);

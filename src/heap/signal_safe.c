@@ -12,13 +12,13 @@
 
 /* Whole pages of states, in the hardened library, whatever the system's pages are. */
 #define CHUNK_PAGES 64u
-#define CHUNKS_MAX  (REGION_BEYOND_BYTES / (CHUNK_PAGES * OS_PAGE_BYTES_MIN))
+#define CHUNKS_MAX  (REGION_BELOW_BYTES / (CHUNK_PAGES * OS_PAGE_BYTES_MIN))
 
 /* A cell is known by its offset in units of the smallest cell; the first chunk is left out, and 0 is none. */
 #define ORDER_MIN 6u
 #define ORDER_MAX 31u
 #define CELL_NONE 0u
-#define CELL_MAX  ((uint32_t)(REGION_BEYOND_BYTES >> ORDER_MIN) - 1)
+#define CELL_MAX  ((uint32_t)(REGION_BELOW_BYTES >> ORDER_MIN) - 1)
 /* The pages of freed cells from this order on are given back. */
 #define ORDER_PURGED 18u
 
@@ -31,12 +31,12 @@ struct header {
 };
 #define HEADER_BYTES sizeof(struct header)
 _Static_assert(HEADER_BYTES == BLOCK_ALIGNMENT, "blocks are aligned");
-_Static_assert(REGION_BEYOND_BYTES == 1ul << 32, "cells have numbers of 32 - ORDER_MIN bits");
+_Static_assert(REGION_BELOW_BYTES == 1ul << 32, "cells have numbers of 32 - ORDER_MIN bits");
 #define MARK_LIVE  0x6c1fe5a92d37b481ul
 #define MARK_FREED 0x93d05b7ee84a167ful
 #define MARK_LINK  0x2e5fb80c61d7934aul
 
-static char *space; /* REGION_BEYOND_BYTES of addresses */
+static char *space; /* REGION_BELOW_BYTES of addresses */
 static size_t chunk_bytes;
 static _Atomic uint64_t is_mapped[CHUNKS_MAX / 64]; /* a bit for each chunk */
 static _Atomic size_t chunks;                       /* how many are mapped */
@@ -71,7 +71,7 @@ static void note_mapped(uint32_t first, uint32_t count)
 /* Maps that many chunks in a row, which are the caller's; 0 without memory. */
 static size_t map_chunks(uint32_t count)
 {
-    for (uint32_t first = atomic_load(&next_chunk); (first + count) * chunk_bytes <= REGION_BEYOND_BYTES;) {
+    for (uint32_t first = atomic_load(&next_chunk); (first + count) * chunk_bytes <= REGION_BELOW_BYTES;) {
         const int error = map(first * chunk_bytes, count * chunk_bytes);
         if (error == 0) {
             note_mapped(first, count);
@@ -87,7 +87,7 @@ static size_t map_chunks(uint32_t count)
 
 void signal_safe_start(void)
 {
-    space = region_beyond();
+    space = region_below();
     chunk_bytes = CHUNK_PAGES * os_page_bytes;
     const size_t chunk = map_chunks(1);
     if (chunk != 0)
@@ -97,7 +97,7 @@ void signal_safe_start(void)
 bool signal_safe_contains(const void *p)
 {
     const size_t offset = (uintptr_t)p - (uintptr_t)space;
-    if (offset >= REGION_BEYOND_BYTES || space == NULL)
+    if (offset >= REGION_BELOW_BYTES || space == NULL)
         return false;
     const size_t chunk = offset / chunk_bytes;
     return (atomic_load(&is_mapped[chunk / 64]) >> chunk % 64 & 1) != 0;

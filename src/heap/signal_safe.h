@@ -3,7 +3,7 @@
  * Blocks for signal handlers that interrupted the allocator's own slow path, where its locks may be held by the very
  * thread that asks.  malloc in a signal handler is undefined behaviour that real programs rely on; this is for them.
  *
- * A small allocator without locks, in the addresses above the region: it carves cells of a power of two from a chunk,
+ * A small allocator without locks, in the addresses below the region: it carves cells of a power of two from a chunk,
  * and has a stack of freed cells for each size.  Whoever finds nothing maps the next chunk, a handler too, for mmap is
  * as good a system call there as any.  Which of two threads has the chunk is for the system to say.  So handlers get
  * blocks while there is memory, whether or not the thread they interrupted ever gets on

@@ -245,13 +245,13 @@ void flags_map(size_t region_bytes)
 {
     flagged_bytes = region_bytes;
     flag = unit_map(region_bytes / BLOCK_ALIGNMENT);
-    flag_of_handlers = unit_map(REGION_BEYOND_BYTES / BLOCK_ALIGNMENT);
+    flag_of_handlers = unit_map(REGION_BELOW_BYTES / BLOCK_ALIGNMENT);
 }
 
 _Atomic unsigned char *flag_of(const void *block)
 {
     if (signal_safe_contains(block))
-        return &flag_of_handlers[((uintptr_t)block - (uintptr_t)region_beyond()) / BLOCK_ALIGNMENT];
+        return &flag_of_handlers[((uintptr_t)block - (uintptr_t)region_below()) / BLOCK_ALIGNMENT];
     const size_t offset = (uintptr_t)block - hot.region_base;
     EXPECT_MSG(region_contains(block) && offset < flagged_bytes, "%p is not from the region", block);
     return &flag[offset / BLOCK_ALIGNMENT];

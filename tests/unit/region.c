@@ -231,11 +231,26 @@ static void first_blocks_and_their_descriptors_do_not_collide(void)
     free(p);
 }
 
+#if defined(__x86_64__)
+/* Sanitizers have shadow at the other addresses, and end programs that have something there (region.c). */
+static void lies_where_sanitizers_leave_room(void)
+{
+    const uintptr_t start = 0x550000000000, programs = 0x555555554000;
+    EXPECT((uintptr_t)region_below() >= start);
+    EXPECT((uintptr_t)region_below() + REGION_BELOW_BYTES <= (uintptr_t)hot.descriptors);
+    EXPECT(hot.region_base % (OUTBOX_CHAINS * SLICE_BYTES) == 0);
+    EXPECT_MSG(hot.region_base + (64ul << 30) <= programs, "a heap of 64 GiB does not fit below programs");
+}
+#endif
+
 int main(void)
 {
     unit_print_mode();
     unit_watchdog(120);
     struct rng rng = unit_rng();
+#if defined(__x86_64__)
+    lies_where_sanitizers_leave_room();
+#endif
     first_blocks_and_their_descriptors_do_not_collide();
     descriptors_are_there();
     growth_goes_around_obstacles(&rng);

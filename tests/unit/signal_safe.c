@@ -341,8 +341,9 @@ static void pages_of_large_cells_go_back(void)
 static void other_mappings_are_passed_by(void)
 {
     const size_t length = 3 * os_page_bytes, size = 300000;
-    char *there = (char *)region_beyond() + align_up(signal_safe_mapped_bytes(), 1 << 20) + (4 << 20);
-    char *theirs = mmap(there, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    char *there = (char *)region_below() + align_up(signal_safe_mapped_bytes(), 1 << 20) + (4 << 20);
+    char *theirs = mmap(there, length, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     EXPECT(theirs == there);
     memset(theirs, 0x5a, length);
     static char *block[40];
