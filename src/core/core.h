@@ -157,9 +157,12 @@ static inline bool block_fits(size_t bytes, size_t size)
 #define ALSO(name, function)                                                                                           \
     __asm__(".globl " #name "\n\t.type " #name ", %function\n\t.set " #name ", " #function);
 
-/* As malloc and free, callable from C as direct calls. */
+/* malloc and the others, whoever else defines functions of these names: a library that wraps ours, and puts a header
+ * before its blocks, calls realloc(NULL, n) for a block without one. */
 void *sutler_malloc(size_t size);
 void sutler_free(void *p);
+void *sutler_realloc(void *p, size_t size);
+size_t sutler_usable_size(void *p);
 
 /* As allocate_or_enomem, of any content; by malloc's fast path, if the blocks of a class are aligned so. */
 static inline void *allocate_aligned(size_t size, size_t alignment)

@@ -97,7 +97,7 @@ static NOINLINE void *resize(void *p, size_t size)
     return move(p, old, size);
 }
 
-EXPORT void *realloc(void *p, size_t size)
+void *sutler_realloc(void *p, size_t size)
 {
     size_t bytes = block_bytes_quick(p);
     if (unlikely(bytes == 0 || size == 0))
@@ -107,6 +107,7 @@ EXPORT void *realloc(void *p, size_t size)
     return bytes < size ? grow(p, bytes, size)
                         : move(p, (struct block){.kind = block_superblock, .bytes = bytes}, size);
 }
+ALSO(realloc, sutler_realloc)
 
 EXPORT void *reallocarray(void *p, size_t count, size_t size)
 {

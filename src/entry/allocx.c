@@ -48,7 +48,7 @@ static size_t alignment_of(int flags)
 
 static size_t real_size(const void *p)
 {
-    return malloc_usable_size((void *)(uintptr_t)p);
+    return sutler_usable_size((void *)(uintptr_t)p);
 }
 
 EXPORT void *mallocx(size_t size, int flags)
@@ -79,7 +79,7 @@ EXPORT void *rallocx(void *p, size_t size, int flags)
     bool zero = (flags & MALLOCX_ZERO) != 0;
     size_t old = real_size(p), alignment = alignment_of(flags);
     size = max_size(size, zero ? nallocx(size, flags) : 1);
-    void *block = alignment <= BLOCK_ALIGNMENT ? realloc(p, size) : resize_aligned(p, old, size, alignment);
+    void *block = alignment <= BLOCK_ALIGNMENT ? sutler_realloc(p, size) : resize_aligned(p, old, size, alignment);
     if (block != NULL && zero) {
         size_t bytes = real_size(block);
         if (bytes > old)

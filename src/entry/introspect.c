@@ -33,11 +33,12 @@ static NOINLINE size_t find_usable_size(const void *p)
 }
 
 /* Programs that count their memory (redis) ask at every malloc and free. */
-EXPORT size_t malloc_usable_size(void *p)
+size_t sutler_usable_size(void *p)
 {
     size_t bytes = block_bytes_quick(p);
     return likely(bytes != 0) ? bytes : find_usable_size(p);
 }
+ALSO(malloc_usable_size, sutler_usable_size)
 #endif
 
 size_t malloc_good_size(size_t size);

@@ -134,16 +134,12 @@ static NOINLINE void free_otherwise(void *p, const void *caller)
     free_slowly(p, (struct claim){.function = "free", .caller = caller});
 }
 
-EXPORT void free(void *p)
+void sutler_free(void *p)
 {
     if (unlikely(!free_quickly(p, SIZE_MAX)))
         free_otherwise(p, __builtin_return_address(0));
 }
-
-void sutler_free(void *p)
-{
-    free(p);
-}
+ALSO(free, sutler_free)
 
 /* Other names, and what more they say.  A size of jemalloc's is any from the one asked for to the block's. */
 #define FREE(name, parameters, ...)                                                                                    \

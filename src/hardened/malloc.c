@@ -90,16 +90,12 @@ static NOINLINE void *take_slowly(size_t size)
     return allocate_or_enomem(size, BLOCK_ALIGNMENT, &zero);
 }
 
-EXPORT void *malloc(size_t size)
+void *sutler_malloc(size_t size)
 {
     void *p = take_quickly(size, family_malloc);
     return likely(p != NULL) ? p : take_slowly(size);
 }
-
-void *sutler_malloc(size_t size)
-{
-    return malloc(size);
-}
+ALSO(malloc, sutler_malloc)
 
 EXPORT void *calloc(size_t count, size_t size)
 {

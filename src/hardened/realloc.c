@@ -34,7 +34,7 @@ static void *resize_here(void *p, struct live live, size_t size)
 static NOINLINE void *move(void *p, struct live live, size_t size)
 {
     int error = errno;
-    void *block = malloc(size);
+    void *block = sutler_malloc(size);
     if (unlikely(block == NULL)) {
         if (size > live.size)
             return NULL;
@@ -53,11 +53,11 @@ static NOINLINE void *move(void *p, struct live live, size_t size)
     return block;
 }
 
-EXPORT void *realloc(void *p, size_t size)
+void *sutler_realloc(void *p, size_t size)
 {
     struct live live;
     if (p == NULL)
-        return malloc(size);
+        return sutler_malloc(size);
     if (size == 0) { /* as glibc: frees, and says so */
         harden_free(p, (struct claim){.function = "realloc", .family = family_malloc});
         return NULL;
@@ -77,6 +77,7 @@ EXPORT void *realloc(void *p, size_t size)
     void *moved = keeps_its_end && size > CLASS_BYTES_MAX ? large_reharden(p, live, size) : NULL;
     return moved != NULL ? moved : move(p, live, size);
 }
+ALSO(realloc, sutler_realloc)
 
 EXPORT void *reallocarray(void *p, size_t count, size_t size)
 {
@@ -88,7 +89,7 @@ EXPORT void *reallocarray(void *p, size_t count, size_t size)
     return realloc(p, bytes);
 }
 
-EXPORT size_t malloc_usable_size(void *p)
+size_t sutler_usable_size(void *p)
 {
     struct live live;
     if (p == NULL)
@@ -100,5 +101,6 @@ EXPORT size_t malloc_usable_size(void *p)
         report_not_live("malloc_usable_size", p);
     return 0;
 }
+ALSO(malloc_usable_size, sutler_usable_size)
 
 ALSO(__libc_realloc, realloc)
