@@ -131,6 +131,17 @@ static void others(void)
     free(text);
 }
 
+/* Who looks behind a wrapper in libc must not find the wrapper again. */
+static void behind_the_wrapper(void)
+{
+    void *libc = dlopen("libc.so.6", RTLD_NOW);
+    CHECK(libc != NULL && dlsym(libc, "malloc") != (void *)malloc && dlsym(libc, "free") != (void *)free);
+    void (*libcs_free)(void *) = (void (*)(void *))dlsym(libc, "free");
+    libcs_free(((void *(*)(size_t))dlsym(libc, "malloc"))(100));
+    /* A library that prefers libc's names to the program's must. */
+    CHECK(dlopen("libm.so.6", RTLD_NOW | RTLD_DEEPBIND) != NULL && dlsym(libc, "malloc") == (void *)malloc);
+}
+
 /* jemalloc's functions go past the wrapper, and stay there. */
 static void past_the_wrapper(void)
 {
@@ -173,6 +184,7 @@ int main(void)
     }
     int status;
     CHECK(waitpid(child, &status, 0) == child && status == 0);
+    behind_the_wrapper();
     past_the_wrapper();
     CHECK(calls > 100);
     return 0;
