@@ -46,8 +46,8 @@ uint32_t region_huge_from(void);
 /* The first slice above all that were opened. */
 uint32_t region_end(void);
 
-/* REGION_BELOW_BYTES of addresses below the region and its descriptors, for signal_safe.h.  Nothing is mapped there.  They
- * have states in the hardened library, as the region has. */
+/* REGION_BELOW_BYTES of addresses below the region and its descriptors, for signal_safe.h.  Nothing is mapped there.
+ * They have states in the hardened library, as the region has. */
 void *region_below(void);
 
 /* Bytes opened so far. */
