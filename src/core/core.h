@@ -158,7 +158,8 @@ static inline bool block_fits(size_t bytes, size_t size)
     __asm__(".globl " #name "\n\t.type " #name ", %function\n\t.set " #name ", " #function);
 
 /* malloc and the others, whoever else defines functions of these names: a library that wraps ours, and puts a header
- * before its blocks, calls realloc(NULL, n) for a block without one. */
+ * before its blocks, calls realloc(NULL, n) for a block without one.  (reallocarray calls realloc by its name, as
+ * glibc's does, for those who wrap that and not this.) */
 void *sutler_malloc(size_t size);
 void sutler_free(void *p);
 void *sutler_realloc(void *p, size_t size);

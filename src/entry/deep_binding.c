@@ -72,24 +72,19 @@ static void make(const struct changes *c)
     lock_release(&writing);
 }
 
-/* The first symbol `name` of a library from `index` on; from 0: of all.  Several have it in several versions. */
-static ElfW(Sym) * find(const struct symbols *s, const char *name, uint32_t *index)
+/* The next symbol `name` of a library after `before`, or the first; a name may be there in several versions. */
+static ElfW(Sym) * find(const struct symbols *s, const char *name, const ElfW(Sym) * before)
 {
-    bool is_over;
-    if (s->bucket_count == 0)
+    uint32_t index = s->bucket_count == 0 ? 0 : s->buckets[hash_of(name) % s->bucket_count];
+    if (index < s->first || index == 0) /* an empty bucket */
         return NULL;
-    if (*index == 0) {
-        *index = s->buckets[hash_of(name) % s->bucket_count];
-        is_over = *index < s->first; /* an empty bucket */
-    } else {
-        is_over = symbols_end_bucket(s, (*index)++);
+    for (;; index++) {
+        ElfW(Sym) *symbol = &s->table[index];
+        if (symbol > before && strcmp(s->names + symbol->st_name, name) == 0)
+            return symbol;
+        if (symbols_end_bucket(s, index))
+            return NULL;
     }
-    for (; !is_over; (*index)++) {
-        if (strcmp(s->names + s->table[*index].st_name, name) == 0)
-            return &s->table[*index];
-        is_over = symbols_end_bucket(s, *index);
-    }
-    return NULL;
 }
 
 /* Whether a library before ours, or the program, defines `name`.  A program may have an address for a name and still
@@ -98,12 +93,11 @@ static bool is_defined_before(const struct link_map *own, const char *name)
 {
     for (const struct link_map *library = own->l_prev; library != NULL; library = library->l_prev) {
         struct symbols s;
-        uint32_t index = 0;
         if (library->l_addr != 0 && library->l_addr == getauxval(AT_SYSINFO_EHDR))
             continue;
         if (!symbols_of(library, &s))
             return true; /* who knows */
-        const ElfW(Sym) *symbol = find(&s, name, &index);
+        const ElfW(Sym) *symbol = find(&s, name, NULL);
         if (symbol != NULL && symbol->st_shndx != SHN_UNDEF)
             return true;
     }
@@ -113,12 +107,11 @@ static bool is_defined_before(const struct link_map *own, const char *name)
 /* `name` in libc: all versions of it that are the next definition after ours. */
 static void redirect(const struct symbols *libc, const char *name, struct changes *c)
 {
-    uint32_t index = 0;
-    ElfW(Sym) *symbol = find(libc, name, &index);
+    ElfW(Sym) *symbol = find(libc, name, NULL);
     if (symbol == NULL)
         return;
     ElfW(Addr) next = (ElfW(Addr))dlsym(RTLD_NEXT, name), everybodys = (ElfW(Addr))dlsym(RTLD_DEFAULT, name);
-    for (; next != 0 && symbol != NULL; symbol = find(libc, name, &index))
+    for (; next != 0 && symbol != NULL; symbol = find(libc, name, symbol))
         if (libc->base + symbol->st_value == next && c->count < CHANGES_MAX) {
             c->change[c->count].symbol = symbol;
             c->change[c->count++].value = everybodys - libc->base;
@@ -126,9 +119,9 @@ static void redirect(const struct symbols *libc, const char *name, struct change
 }
 
 enum extent {
-    redirected_none,
     redirected_own, /* the names that nobody before this library defines */
-    redirected_all
+    redirected_all,
+    redirected_count
 };
 
 static void *(*next_dlopen)(const char *, int);
@@ -170,13 +163,11 @@ static void redirect_ours(enum extent extent)
 
 static COLD void prepare(enum extent extent)
 {
-    static _Atomic int done = redirected_none;
-    int before = atomic_load(&done);
-    if (likely(before >= (int)extent))
+    static _Atomic bool is_done[redirected_count];
+    if (atomic_load(&is_done[redirected_all]) || atomic_load(&is_done[extent]))
         return;
     redirect_ours(extent);
-    while (before < (int)extent && !atomic_compare_exchange_weak(&done, &before, (int)extent))
-        ;
+    atomic_store(&is_done[extent], true);
 }
 
 /* libc's dlopen looks for the file on behalf of its caller, which it knows by the return address.  So it must be jumped

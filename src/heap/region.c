@@ -158,6 +158,9 @@ static void mark_holes(size_t first, size_t at, size_t end)
         slice_become(slice_at((uint32_t)slice), slice_hole);
 }
 
+#define APART (OUTBOX_CHAINS * SLICE_BYTES) /* by the address of a block sections know which chain its slice's is */
+_Static_assert(APART % HUGE_PAGE_BYTES == 0, "huge pages lie where slices' numbers say");
+
 /* Where the region may begin: at one of `positions` addresses, multiples of `apart`; how many slices it may have.  The
  * first kind of place that the system allows is taken.
  *
@@ -167,8 +170,6 @@ static void mark_holes(size_t first, size_t at, size_t end)
  * collector of a Java machine has its heap below.  From 0x5555 the kernel places programs, the brk after them.  So the
  * region begins below programs, as high as leaves them out of a heap of less than 65 GiB: a larger one goes around.
  * The hardened library's needs more places, and its states 512 GiB below; ThreadSanitizer leaves no room for that. */
-#define APART (OUTBOX_CHAINS * SLICE_BYTES) /* by the address of a block sections know which chain its slice's is */
-_Static_assert(APART % HUGE_PAGE_BYTES == 0, "huge pages lie where slices' numbers say");
 static const struct place {
     uintptr_t first;
     size_t apart;

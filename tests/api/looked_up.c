@@ -55,14 +55,30 @@ static void by_its_path(void)
     CHECK(dladdr(dlsym(RTLD_DEFAULT, "strdup"), &found) != 0 && strchr(found.dli_fname, '/') != NULL);
     look_up(found.dli_fname);
     hand_over();
-    _exit(0);
 }
 
 static void by_a_library_that_needs_it(void)
 {
     look_up(LIBM_SO);
     hand_over();
-    _exit(0);
+}
+
+static void by_its_name(void)
+{
+    void *handle = look_up(LIBC_SO);
+    CHECK(libcs.malloc == malloc && libcs.free == free && dlsym(handle, "malloc_trim") == (void *)malloc_trim);
+    hand_over();
+}
+
+static void in_child(void (*what)(void))
+{
+    pid_t child = fork();
+    if (child == 0) {
+        what();
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
 static void *in_thread(void *start)
@@ -87,14 +103,8 @@ int main(int argc, char **argv)
         libcs.free(libcs.malloc(100));
         return 0;
     }
-    static void (*const first[])(void) = {by_its_path, by_a_library_that_needs_it};
-    int status;
-    for (unsigned i = 0; i < 2; i++) {
-        pid_t child = fork();
-        if (child == 0)
-            first[i]();
-        CHECK(waitpid(child, &status, 0) == child && status == 0);
-    }
+    in_child(by_its_path); /* nobody has opened anything yet */
+    in_child(by_a_library_that_needs_it);
     pthread_t thread[THREADS];
     pthread_barrier_t start;
     pthread_barrier_init(&start, NULL, THREADS);
@@ -102,15 +112,7 @@ int main(int argc, char **argv)
         CHECK(pthread_create(&thread[i], NULL, in_thread, &start) == 0);
     for (int i = 0; i < THREADS; i++)
         CHECK(pthread_join(thread[i], NULL) == 0);
-    void *handle = look_up(LIBC_SO);
-    CHECK(libcs.malloc == malloc && libcs.free == free && dlsym(handle, "malloc_trim") == (void *)malloc_trim);
-    hand_over();
-    pid_t child = fork();
-    if (child == 0) {
-        look_up(LIBC_SO);
-        hand_over();
-        _exit(0);
-    }
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    by_its_name();
+    in_child(by_its_name);
     return 0;
 }

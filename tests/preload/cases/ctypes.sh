@@ -8,7 +8,7 @@ import ctypes.util
 
 for name in ("libc.so.6", ctypes.util.find_library("m"), None):
     libc = ctypes.CDLL(name)
-    for function in ("malloc", "calloc", "realloc", "strdup", "realpath", "fopen", "getcwd"):
+    for function in ("malloc", "calloc", "realloc", "strdup", "realpath", "getcwd"):
         getattr(libc, function).restype = ctypes.c_void_p
     libc.free.argtypes = [ctypes.c_void_p]
     libc.realloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]

@@ -39,8 +39,9 @@ int main(int arguments, char **argument)
 }
 END_PROGRAM
 
-# try PROGRAM COMMAND...: three runs of the program that the command builds; no if it cannot be built, for a machine may have a
-# compiler without these libraries, or if it does not run, for some kernels place programs where it cannot have them.
+# try PROGRAM COMMAND...: three runs of the program that the command builds; no if it cannot be built, for a machine may
+# have a compiler without these libraries, or if it does not run, for some kernels place programs where it cannot have
+# them.
 try() {
     program=$1
     shift
@@ -54,7 +55,10 @@ by_clang() {
     command -v clang > /dev/null || return 0
     own=$(clang -print-resource-dir)
     for resources in "$own" /usr/lib/llvm-*/lib/clang/*; do
-        ! try "clang-$1" clang "-fsanitize=$1" -resource-dir "$resources" -isystem "$own/include" $options -o "clang-$1" || return 0
+        if try "clang-$1" clang "-fsanitize=$1" -resource-dir "$resources" -isystem "$own/include" $options \
+            -o "clang-$1"; then
+            return
+        fi
     done
 }
 
