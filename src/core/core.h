@@ -6,6 +6,7 @@
 #define SUTLER_CORE_CORE_H
 
 #include "core/results.h"
+#include "heap/demand.h"
 #include "heap/heap.h"
 
 /* ---- the fast paths (hot_x86_64.S; hot_generic.c where there are no sections) ---- */
@@ -61,6 +62,15 @@ void slow_leave(void);
 void slow_leave_and_hint(void);
 /* True between the two. */
 extern THREAD_SHARED bool in_slow_path;
+
+/* Where there is no manager, calloc, and realloc of a block that moves, count as slow paths once in so many times:
+ * a program may live for hours by mallocs and frees that all are fast, and have memory to give back (heap/decay.h). */
+void slow_now_and_then(void);
+static inline void slow_if_unmanaged(void)
+{
+    if (unlikely(atomic_load_explicit(&manager_is_missing, memory_order_relaxed)))
+        slow_now_and_then();
+}
 
 /* Opens the fast paths.  The span lock is held, if there are other threads. */
 void fast_paths_open(void);

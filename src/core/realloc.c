@@ -104,6 +104,7 @@ void *sutler_realloc(void *p, size_t size)
         return resize(p, size);
     if (block_fits(bytes, size))
         return p;
+    slow_if_unmanaged();
     return bytes < size ? grow(p, bytes, size)
                         : move(p, (struct block){.kind = block_superblock, .bytes = bytes}, size);
 }
@@ -126,6 +127,7 @@ EXPORT void *calloc(size_t count, size_t size)
         errno = ENOMEM;
         return NULL;
     }
+    slow_if_unmanaged();
     if (likely(bytes <= CLEARED_BYTES_MAX)) {
         void *block = sutler_malloc(bytes);
         return likely(block != NULL) ? memset(block, 0, bytes) : NULL;

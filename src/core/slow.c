@@ -4,6 +4,7 @@
  */
 #include "core/child.h"
 #include "core/core.h"
+#include "heap/decay.h"
 #include "manager/hint.h"
 
 THREAD_SHARED bool in_slow_path;
@@ -25,11 +26,25 @@ void slow_leave(void)
     in_slow_path = false;
 }
 
+/* The thread of a vfork's child does neither: it would be nobody's. */
 void slow_leave_and_hint(void)
 {
+    const bool hints = likely(!rcs_is_suspended());
+    if (unlikely(atomic_load_explicit(&manager_is_missing, memory_order_relaxed)) && hints)
+        decay_in_passing();
     slow_leave();
-    if (likely(!rcs_is_suspended())) /* a vfork child's thread would be nobody's */
+    if (hints)
         manager_hint();
+}
+
+COLD void slow_now_and_then(void)
+{
+    const unsigned every = 32;
+    THREAD_LOCAL uint8_t calls;
+    if (++calls % every != 0 || rcs_is_suspended() || !slow_enter())
+        return;
+    decay_in_passing();
+    slow_leave();
 }
 
 void child_notice_outside(void)

@@ -105,6 +105,7 @@ EXPORT void *calloc(size_t count, size_t size)
         return NULL;
     }
     bool zero = false;
+    slow_if_unmanaged();
     void *p = take_quickly(bytes, family_malloc);
     if (p == NULL && (p = allocate_or_enomem(bytes, BLOCK_ALIGNMENT, &zero)) == NULL)
         return NULL;

@@ -62,6 +62,7 @@ void *sutler_realloc(void *p, size_t size)
         harden_free(p, (struct claim){.function = "realloc", .family = family_malloc});
         return NULL;
     }
+    slow_if_unmanaged();
     enum found found = find_quickly(p, &live) ? found_live : harden_find(p, &live);
     if (unlikely(found != found_live)) {
         errno = found == found_unknown ? ENOMEM : EINVAL;

@@ -189,9 +189,10 @@ struct heap *heap_rebind_after_migration(struct heap *h);
  * `other`.  No lock held. */
 bool heap_wants_reclaim(struct heap *h, const struct heap *other, unsigned blocks);
 void heap_reclaim_if_inactive(struct heap *h, struct heap *other);
-/* In a pass of the clock: sets `is_idle` of each heap that had no slow path since the last such pass, unless no heap
- * had one. */
-void heap_note_idle(void);
+/* In a pass of the clock: sets `is_idle` of the heaps from `first` to before `end` that had no slow path since the last
+ * such pass; returns how many.  And of none of those before `end`. */
+unsigned heap_note_idle(unsigned first, unsigned end);
+void heap_forget_idle(unsigned end);
 extern _Atomic uint64_t takeover_count;
 #ifdef SUTLER_TEST_CIDS
 /* The caller's next slow path counts as its first. */

@@ -67,6 +67,8 @@ size_t mapping_unmap_deferred(size_t most);
 /* Unmaps cached mappings, returns their bytes: those cached since before the last call; *changed is set if there are
  * others.  In a pass. */
 size_t mapping_purge(bool *changed);
+/* Its first half: defers those, unmaps none. */
+void mapping_age(bool *changed);
 /* The same for all but `keep` bytes of them. */
 size_t mapping_trim(size_t keep);
 

@@ -107,7 +107,7 @@ size_t mapping_unmap_deferred(size_t most)
     return done;
 }
 
-size_t mapping_purge(bool *changed)
+void mapping_age(bool *changed)
 {
     lock_take(&mapping_lock);
     for (struct kept *k = cache; k < cache + CACHE_MAX; k++)
@@ -117,6 +117,11 @@ size_t mapping_purge(bool *changed)
             k->aged = true;
         }
     lock_release(&mapping_lock);
+}
+
+size_t mapping_purge(bool *changed)
+{
+    mapping_age(changed);
     return mapping_unmap_deferred(SIZE_MAX);
 }
 

@@ -90,14 +90,15 @@ static void empty(struct heap *h)
     }
 }
 
-void outboxes_send(bool all, bool *changed)
+void outboxes_send_of(unsigned first, unsigned end, bool all, bool *changed)
 {
     ASSERT(lock_is_mine(&pass_lock));
     struct heap *closed[CLOSED_MAX];
-    unsigned total = rcs_has_fence() ? atomic_load_explicit(&heap_total, memory_order_acquire) : 0;
-    for (unsigned next = 0; next < total;) {
+    if (!rcs_has_fence())
+        return;
+    for (unsigned next = first; next < end;) {
         unsigned count = 0;
-        for (; next < total && count < CLOSED_MAX; next++) {
+        for (; next < end && count < CLOSED_MAX; next++) {
             struct heap *h = heap_list[next];
             if (h->outbox == NULL || !is_wanted(h, all, changed))
                 continue;
@@ -111,6 +112,11 @@ void outboxes_send(bool all, bool *changed)
             set_outbox(closed[i], closed[i]->chain);
         }
     }
+}
+
+void outboxes_send(bool all, bool *changed)
+{
+    outboxes_send_of(0, atomic_load_explicit(&heap_total, memory_order_acquire), all, changed);
 }
 
 void outboxes_recover(void)

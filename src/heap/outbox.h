@@ -42,6 +42,8 @@ void outbox_send(struct heap *h);
 /* The same for all heaps, or for those to which nothing was added since the last time; *changed is set if others have
  * something.  In a pass, with no lock held. */
 void outboxes_send(bool all, bool *changed);
+/* The same for the heaps from `first` to before `end` of the list. */
+void outboxes_send_of(unsigned first, unsigned end, bool all, bool *changed);
 
 /* In a child. */
 void outboxes_recover(void);

@@ -38,6 +38,12 @@ void pass_begin(void)
     }
 }
 
+bool pass_try_begin(void)
+{
+    ASSERT(!background_thread_is_caller());
+    return lock_try(&pass_lock);
+}
+
 void pass_end(void)
 {
     lock_release(&pass_lock);

@@ -18,9 +18,9 @@
 /* What a purge takes. */
 enum purge_what {
     purge_force, /* malloc_trim */
-    purge_decay, /* what has not changed since the last purge pass: the manager's clock, while the program works */
+    purge_decay, /* what has not changed since the last purge pass: on the clock, while the program works */
     purge_idle,  /* the same, also where that breaks huge pages, and superblocks of large blocks with but a few of
-                  * them free: then the clock stops */
+                  * them free: then the manager's clock stops */
 };
 
 extern struct lock pass_lock;
@@ -28,6 +28,8 @@ extern struct lock pass_lock;
 /* Around a batch.  Begin with no lock held; the background thread waits here while a fork is under way. */
 void pass_begin(void);
 void pass_end(void);
+/* The same for a thread of the program that can do without: false, at once, if another pass is under way. */
+bool pass_try_begin(void);
 
 /* Between two batches: lets in whoever waits. */
 void pass_yield(void);
@@ -36,7 +38,8 @@ bool pass_is_wanted(void);
 /* Between two batches of a purge: one on the manager's clock ends early if the manager is to leave. */
 static inline bool pass_goes_on(enum purge_what what)
 {
-    return what == purge_force || !atomic_load_explicit(&manager_stop_requested, memory_order_relaxed);
+    return what == purge_force || !atomic_load_explicit(&manager_stop_requested, memory_order_relaxed) ||
+           !background_thread_is_caller();
 }
 
 /* Before a fork: keeps the manager from beginning a batch, and waits for at most `most_ns` for the one it is in to end.

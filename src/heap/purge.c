@@ -12,11 +12,14 @@
 #include "heap/mapping_cache.h"
 #include "heap/outbox.h"
 #include "heap/pass.h"
+#include "heap/purge_round.h"
 #include "heap/span.h"
-#include "heap/stale.h"
 #include "os/os.h"
 
 #define BATCH 32
+/* Of a round in pieces, a batch is complete with a superblock that makes it so many slices: their lists are walked, and
+ * their pages purged, in some 100 us. */
+#define PIECE_SLICES (1ul << 20 >> SLICE_SHIFT)
 #define SEEN_BITS (SEEN_PURGED | SEEN_LENT)
 #define GATHER_ALL_NS 100000000ull
 
@@ -221,49 +224,35 @@ static void add(struct batch *b, struct superblock *s)
     take_offline(b, s);
 }
 
-/* The next superblock from *slice on, which moves past it; NULL at the end, or if the pass is to stop. */
-static struct superblock *next_superblock(uint32_t *slice, enum purge_what what)
-{
-    while ((*slice = region_slice_from(*slice)) != SLICE_END && pass_goes_on(what)) {
-        struct superblock *s = superblock_at_slice((*slice)++);
-        if (slice_kind(&s->slice) == slice_superblock)
-            return s;
-    }
-    return NULL;
-}
-
-/* Apart from the batches, so that no superblock is offline while this waits for a lock and for the system. */
-static size_t purge_stale(enum purge_what what, bool *changed)
-{
-    size_t bytes = 0;
-    uint32_t slice = 0;
-    for (struct superblock *s; (s = next_superblock(&slice, what)) != NULL;)
-        if (is_stale(s)) {
-            bytes += stale_purge(s, what, changed);
-            pass_yield();
-        }
-    return bytes;
-}
-
-static size_t purge_superblocks(enum purge_what what, size_t most, bool *changed)
+void purge_superblocks(struct purge_round *r)
 {
     struct batch b = {0};
-    size_t stale_bytes = purge_stale(what, changed), holes_before = holes_bytes, holes_found = 0;
-    uint32_t slice = 0;
-    if (what != purge_force)
-        heap_note_idle();
-    for (struct superblock *s; (s = next_superblock(&slice, what)) != NULL;) {
+    size_t slices_left = r->is_in_pieces ? PIECE_SLICES : SIZE_MAX;
+    while (slices_left > 0 && round_looks_on(r)) {
+        struct superblock *s = superblock_beginning_at(r->at++);
+        if (s == NULL)
+            continue;
         if (s->has_holes)
-            holes_found += uncarved_bytes(s);
-        if (is_wanted(s, what, &most, changed))
+            r->holes_found += uncarved_bytes(s);
+        if (is_wanted(s, r->what, &r->most, &r->changed)) {
+            slices_left -= min_size(slices_left, superblock_slices(s));
             add(&b, s);
+        }
     }
     finish(&b);
-    if (pass_goes_on(what))
-        holes_bytes = holes_found + (holes_bytes - holes_before);
-    *changed |= b.gave_spans;
-    span_note_purged(b.pages.bytes + stale_bytes);
-    return b.pages.bytes + stale_bytes;
+    r->changed |= b.gave_spans;
+    r->bytes += b.pages.bytes;
+    span_note_purged(b.pages.bytes);
+}
+
+void purge_note_holes(const struct purge_round *r)
+{
+    holes_bytes = r->holes_found + (holes_bytes - min_size(holes_bytes, r->holes_before));
+}
+
+size_t purge_holes_bytes(void)
+{
+    return holes_bytes;
 }
 
 /* True if `s` may be empty or have a slice to lend, as far as counting tells. */
@@ -349,9 +338,11 @@ static void gather(size_t slices)
     const bool is_all = now_ns - all_ns >= GATHER_ALL_NS;
     if (!may_make_room_for(slices, is_all))
         return;
-    for (struct superblock *s; (s = next_superblock(&slice, purge_force)) != NULL;)
-        if (is_worth_gathering(s, is_all))
+    while ((slice = region_slice_from(slice)) != SLICE_END) {
+        struct superblock *s = superblock_beginning_at(slice++);
+        if (s != NULL && is_worth_gathering(s, is_all))
             add(&b, s);
+    }
     if (is_all)
         all_ns = now_ns;
     finish(&b);
@@ -370,52 +361,4 @@ void heap_make_room(enum room where, size_t bytes)
     }
     pass_end();
     span_await_away();
-}
-
-size_t heap_purge(enum purge_what what, bool *changed)
-{
-    bool ignored;
-    changed = changed == NULL ? &ignored : changed;
-    *changed = false;
-    large_give_deferred();
-    pass_begin();
-    outboxes_send(what == purge_force, changed);
-    size_t bytes = purge_superblocks(what, SIZE_MAX, changed);
-    if (pass_goes_on(what))
-        bytes += span_purge(what, 0, changed) + (what == purge_force ? mapping_trim(0) : mapping_purge(changed));
-    pass_end();
-    return bytes;
-}
-
-/* Bytes of free blocks in superblocks that are in use.  Adds to *spans the bytes of superblocks without live blocks,
- * which are about to become spans. */
-static size_t free_in_superblocks(size_t *spans)
-{
-    size_t bytes = 0;
-    uint32_t slice = 0;
-    for (const struct superblock *s; (s = next_superblock(&slice, purge_force)) != NULL;) {
-        unsigned free_blocks = superblock_free_blocks(s);
-        if (free_blocks == s->carved)
-            *spans += superblock_slices(s) * SLICE_BYTES;
-        else
-            bytes += (size_t)free_blocks * s->block_bytes;
-    }
-    return bytes;
-}
-
-/* Keeps `pad` bytes as free spans, which serve any size; if there are not as many, as mappings and free blocks, too. */
-size_t heap_trim(size_t pad)
-{
-    bool ignored = false;
-    large_give_deferred();
-    pass_begin();
-    outboxes_send(true, &ignored);
-    size_t spans = span_counts().dirty_bytes, free_bytes = free_in_superblocks(&spans);
-    size_t whole = spans + mapping_cache_bytes();
-    size_t most = whole < pad ? free_bytes - min_size(free_bytes, pad - whole) : SIZE_MAX;
-    size_t bytes = purge_superblocks(purge_force, most, &ignored);
-    bytes += span_purge(purge_force, pad, &ignored);
-    bytes += mapping_trim(pad - min_size(pad, spans));
-    pass_end();
-    return bytes;
 }

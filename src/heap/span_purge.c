@@ -8,17 +8,22 @@
  * Ages are the slices' own: neighbours that were freed later, and merged with them, make no difference.  Slices that
  * are freed behind the walk wait for the next one.
  */
+#include "heap/span_purge.h"
+
 #include "heap/arena.h"
 #include "heap/huge_policy.h"
 #include "heap/purge_batch.h"
 #include "heap/huge.h"
-#include "heap/pass.h"
 #include "heap/prefault_pool.h"
 #include "heap/span_cache.h"
 #include "os/os.h"
 
 #define BATCH 64
 #define BATCH_SLICES (64ul << 20 >> SLICE_SHIFT)
+/* At least so much of a run is looked at, so that what is chosen of it can end where a huge page does. */
+#define RUN_LOOKS_MIN (2 * HUGE_PAGE_SLICES)
+/* Of a walk in pieces: the least that is not full before it has begun. */
+#define PIECE_SLICES RUN_LOOKS_MIN
 
 /* How far a walk goes while it holds the lock, in descriptors that follow each other; one that lies apart is as dear as
  * so many of them. */
@@ -37,30 +42,20 @@ struct batch {
     struct run run[BATCH];
 };
 
-/* Spans may be taken, given and merged whenever the lock is not held: what is remembered is a hint. */
-struct walk {
-    enum purge_what what;
-    uint32_t at, end;
-    uint32_t span;   /* the free span `at` is in, if there still is one that begins there */
-    uint32_t strays; /* from this slice on nothing was met that tells what it is; SLICE_NONE: what was met last did */
-    unsigned looks;  /* left to this hold of the lock */
-    bool changed;    /* there is something for the next walk */
-};
-
 /* ---- purging a batch ---- */
 
 /* Releases the lock and, if somebody waits for it, pauses: a thread that is woken and finds it taken once more would
- * sleep again. */
-static void release_to_others(void)
+ * sleep again.  A walk in pieces does not take it again so soon. */
+static void release_to_others(const struct span_walk *w)
 {
     const uint64_t moment_ns = 50000;
-    bool is_wanted = lock_is_contended(&span_lock);
+    bool is_wanted = !w->is_in_pieces && lock_is_contended(&span_lock);
     lock_release(&span_lock);
     if (is_wanted)
         os_sleep(moment_ns);
 }
 
-static void put_back(const struct batch *b, struct span_returned sum, struct walk *w)
+static void put_back(const struct batch *b, struct span_returned sum, struct span_walk *w)
 {
     lock_take(&span_lock);
     span_count_returned(sum);
@@ -69,11 +64,11 @@ static void put_back(const struct batch *b, struct span_returned sum, struct wal
         if (b->run[i].first + b->run[i].slices == w->at)
             w->span = span;
     }
-    release_to_others();
+    release_to_others(w);
 }
 
-/* Returns the bytes purged; a refused batch stays as it was, and *refused is set. */
-static size_t purge_batch(struct batch *b, struct walk *w, bool *refused)
+/* Returns the bytes purged; a refused batch stays as it was, and the walk ends. */
+static size_t purge_batch(struct batch *b, struct span_walk *w)
 {
     struct purge_batch pages = {0};
     struct span_returned sum = {0};
@@ -85,7 +80,10 @@ static size_t purge_batch(struct batch *b, struct walk *w, bool *refused)
     put_back(b, sum, w);
     b->count = 0;
     b->slices = 0;
-    *refused |= pages.refused;
+    if (pages.refused) {
+        w->end = w->at;
+        w->changed = false;
+    }
     return pages.refused ? 0 : pages.bytes;
 }
 
@@ -93,7 +91,7 @@ static size_t purge_batch(struct batch *b, struct walk *w, bool *refused)
 
 enum age { age_bare, age_young, age_old };
 
-static enum age age_of(const struct walk *w, uint32_t slice)
+static enum age age_of(const struct span_walk *w, uint32_t slice)
 {
     const struct slice *s = slice_at(slice);
     if (!slice_has_pages(s))
@@ -102,7 +100,7 @@ static enum age age_of(const struct walk *w, uint32_t slice)
 }
 
 /* Slices of one age from `at` on, `most` of them at most. */
-static uint32_t run_of(const struct walk *w, enum age age, size_t most)
+static uint32_t run_of(const struct span_walk *w, enum age age, size_t most)
 {
     uint32_t run = 0;
     while (run < most && age_of(w, w->at + run) == age)
@@ -113,7 +111,7 @@ static uint32_t run_of(const struct walk *w, enum age age, size_t most)
 /* Of so many old slices from `at` on: how many this walk purges, and how many *before those stay.  While the program
  * works, a huge page is broken only if most of it goes, and where large blocks get huge pages (huge_policy.h) none is
  * broken. */
-static uint32_t choose(const struct walk *w, uint32_t slices, uint32_t *before)
+static uint32_t choose(const struct span_walk *w, uint32_t slices, uint32_t *before)
 {
     *before = 0;
     if (w->what != purge_decay)
@@ -124,7 +122,7 @@ static uint32_t choose(const struct walk *w, uint32_t slices, uint32_t *before)
     return (slices - *before) / HUGE_PAGE_SLICES * HUGE_PAGE_SLICES;
 }
 
-static void grow_old(struct walk *w, uint32_t slices)
+static void grow_old(struct span_walk *w, uint32_t slices)
 {
     uint32_t before;
     for (uint32_t i = 0; i < slices; i++)
@@ -132,7 +130,7 @@ static void grow_old(struct walk *w, uint32_t slices)
     w->changed |= choose(w, slices, &before) > 0;
 }
 
-static void take_out(struct batch *b, struct walk *w, uint32_t slices)
+static void take_out(struct batch *b, struct span_walk *w, uint32_t slices)
 {
     arena_cut(w->span, w->at, slices);
     b->run[b->count++] = (struct run){w->at, slices};
@@ -140,21 +138,18 @@ static void take_out(struct batch *b, struct walk *w, uint32_t slices)
     w->span = w->at + slices;
 }
 
-/* At least so much of a run is looked at, so that what is chosen of it can end where a huge page does. */
-#define RUN_LOOKS_MIN (2 * HUGE_PAGE_SLICES)
-
 static bool is_full(const struct batch *b)
 {
     return b->count == BATCH || b->slices >= b->most || (b->count > 0 && b->most - b->slices < RUN_LOOKS_MIN);
 }
 
-static void use_looks(struct walk *w, unsigned looks)
+static void use_looks(struct span_walk *w, unsigned looks)
 {
     w->looks -= (unsigned)min_size(looks, w->looks);
 }
 
 /* Looks at one run of the free span that ends at `end`, and takes out of it what is chosen. */
-static void look_at_run(struct walk *w, struct batch *b, uint32_t end)
+static void look_at_run(struct span_walk *w, struct batch *b, uint32_t end)
 {
     enum age age = age_of(w, w->at);
     size_t most = min_size(end - w->at, max_size(w->looks, RUN_LOOKS_MIN));
@@ -177,7 +172,7 @@ static void look_at_run(struct walk *w, struct batch *b, uint32_t end)
 
 /* The end of the free span that the walk is in; 0 if it knows of none.  The tag of a last slice leads back to a span
  * that was merged into another meanwhile. */
-static uint32_t span_end(struct walk *w)
+static uint32_t span_end(struct span_walk *w)
 {
     const struct slice *at = slice_at(w->at);
     if (at->kind == slice_free)
@@ -198,7 +193,7 @@ static size_t step_over(uint32_t at)
 }
 
 /* Moves to the next slice that may begin a span. */
-static void walk_on(struct walk *w)
+static void walk_on(struct span_walk *w)
 {
     if (slice_at(w->at)->kind != slice_unknown)
         w->strays = SLICE_NONE;
@@ -208,7 +203,7 @@ static void walk_on(struct walk *w)
 }
 
 /* The walk is in a span again: back to where it strayed, if that lies in the span. */
-static void go_back(struct walk *w)
+static void go_back(struct span_walk *w)
 {
     if (w->strays != SLICE_NONE)
         w->at = w->strays > w->span ? w->strays : w->span;
@@ -216,7 +211,7 @@ static void go_back(struct walk *w)
 }
 
 /* Fills the batch, as far as one hold of the lock goes. */
-static void gather(struct walk *w, struct batch *b)
+static void gather(struct span_walk *w, struct batch *b)
 {
     lock_take(&span_lock);
     for (w->looks = HOLD_LOOKS; w->looks > 0 && w->at < w->end && !is_full(b);) {
@@ -231,18 +226,48 @@ static void gather(struct walk *w, struct batch *b)
         if (w->looks > 0)
             look_at_run(w, b, end);
     }
-    release_to_others();
+    release_to_others(w);
 }
 
 /* ---- all ---- */
 
+void span_walk_begin(struct span_walk *w, enum purge_what what, bool in_pieces)
+{
+    *w = (struct span_walk){.what = what, .is_in_pieces = in_pieces, .strays = SLICE_NONE};
+    w->wasted_before = prefault_pool_counts().wasted_bytes;
+    span_cache_purge(what == purge_force, &w->changed);
+    w->at = region_slice_from(0);
+    w->end = region_end();
+}
+
+bool span_walk_is_over(const struct span_walk *w)
+{
+    return w->at >= w->end || !pass_goes_on(w->what);
+}
+
+size_t span_walk_piece(struct span_walk *w)
+{
+    struct batch b = {.most = PIECE_SLICES};
+    gather(w, &b);
+    return b.count > 0 ? purge_batch(&b, w) : 0;
+}
+
+void span_walk_end(struct span_walk *w)
+{
+    w->changed |= w->what == purge_force && span_counts().dirty_bytes > 0;
+    if (prefault_pool_counts().wasted_bytes != w->wasted_before) {
+        lock_take(&span_lock);
+        prefault_pool_shrink();
+        lock_release(&span_lock);
+    }
+}
+
 /* Purges free spans of at most `most` bytes together. */
-static size_t purge_spans(struct walk *w, size_t most)
+static size_t purge_spans(struct span_walk *w, size_t most)
 {
     size_t purged = 0;
-    bool refused = false;
     struct batch b = {0};
-    while (w->at < w->end && !refused && pass_goes_on(w->what)) {
+    while (!span_walk_is_over(w)) {
         if (b.count == 0)
             pass_yield();
         b.most = min_size(BATCH_SLICES, (most - purged) >> SLICE_SHIFT);
@@ -250,27 +275,21 @@ static size_t purge_spans(struct walk *w, size_t most)
             break;
         gather(w, &b);
         if (b.count > 0 && (is_full(&b) || pass_is_wanted()))
-            purged += purge_batch(&b, w, &refused);
+            purged += purge_batch(&b, w);
     }
     if (b.count > 0)
-        purged += purge_batch(&b, w, &refused);
-    w->changed &= !refused;
+        purged += purge_batch(&b, w);
     return purged;
 }
 
 size_t span_purge(enum purge_what what, size_t keep_bytes, bool *changed)
 {
-    struct prefault_pool_counts before = prefault_pool_counts();
-    span_cache_purge(what == purge_force, changed);
+    struct span_walk w;
+    span_walk_begin(&w, what, false);
     size_t dirty = span_counts().dirty_bytes;
     size_t most = keep_bytes > 0 ? dirty - min_size(dirty, keep_bytes) : SIZE_MAX;
-    struct walk w = {.what = what, .at = region_slice_from(0), .end = region_end(), .strays = SLICE_NONE};
     size_t purged = purge_spans(&w, most);
-    *changed |= w.changed || (what == purge_force && span_counts().dirty_bytes > 0);
-    if (prefault_pool_counts().wasted_bytes != before.wasted_bytes) {
-        lock_take(&span_lock);
-        prefault_pool_shrink();
-        lock_release(&span_lock);
-    }
+    span_walk_end(&w);
+    *changed |= w.changed;
     return purged;
 }

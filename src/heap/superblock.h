@@ -143,6 +143,13 @@ static inline struct superblock *superblock_at_slice(uint32_t slice)
     return (struct superblock *)slice_at(slice);
 }
 
+/* For visits to all slices: NULL if no superblock seems to begin at this one. */
+static inline struct superblock *superblock_beginning_at(uint32_t slice)
+{
+    struct superblock *s = superblock_at_slice(slice);
+    return slice_kind(&s->slice) == slice_superblock ? s : NULL;
+}
+
 static inline uint32_t superblock_first_slice(const struct superblock *s)
 {
     return slice_number(&s->slice);

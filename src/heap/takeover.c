@@ -104,18 +104,23 @@ static bool is_inactive(struct heap *h)
            is_unchanged(&h->activity, &h->activity_since_ns, activity_of(h), now_ns, INACTIVE_NS);
 }
 
-void heap_note_idle(void)
+unsigned heap_note_idle(unsigned first, unsigned end)
 {
-    unsigned total = atomic_load_explicit(&heap_total, memory_order_acquire), idle = 0;
-    for (unsigned i = 0; i < total; i++) {
+    unsigned idle = 0;
+    for (unsigned i = first; i < end; i++) {
         struct heap *h = heap_list[i];
         uint32_t slow_paths = slow_paths_of(h);
         h->is_idle = slow_paths == h->pass_slow_paths;
         h->pass_slow_paths = slow_paths;
         idle += h->is_idle;
     }
-    for (unsigned i = 0; idle == total && i < total; i++)
-        heap_list[i]->is_idle = false; /* the program sleeps: nobody is there to fill what they have */
+    return idle;
+}
+
+void heap_forget_idle(unsigned end)
+{
+    for (unsigned i = 0; i < end; i++)
+        heap_list[i]->is_idle = false;
 }
 
 /* True if `h` seems to list a superblock of class `c` that is not nearly full. */

@@ -5,6 +5,7 @@
  * Whoever needs the manager gone adds to `parks`, asks it to stop, and waits until the state and then the thread say
  * so; none is started while `parks` is not zero (start.c).
  */
+#include "heap/decay.h"
 #include "heap/demand.h"
 #include "heap/large.h"
 #include "heap/pass.h"
@@ -117,6 +118,7 @@ static void forget_calls(void)
 void manager_forget(void)
 {
     pass_forget();
+    decay_forget();
     wake_forget_leader();
     report_forget();
     atomic_store(&memory_is_short, false);

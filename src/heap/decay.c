@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/decay.h"
+
+#include "base/bits.h"
+#include "heap/pass.h"
+#include "heap/purge_round.h"
+#include "os/os.h"
+
+/* Slow paths of a thread between two looks at the clock, while no round is under way. */
+#define LOOK_EVERY 8u
+#define PAUSE_TIMES 32u /* a pause is so many times as long as the piece before it */
+/* A piece begins no work after so long; where slow paths are rare, it may take a share of the time since the last one,
+ * up to the second bound. */
+#define PIECE_NS 50000ull
+#define PIECE_NS_MAX 1000000ull
+#define ROUND_NS 500000000ull
+#define ROUND_NS_MAX (8 * ROUND_NS) /* while rounds find nothing */
+/* With less than this open there is nothing worth it; managers begin there, too. */
+#define OPENED_BYTES_MIN (8ul << 20)
+
+static _Atomic uint64_t due_ns; /* of the next piece */
+static _Atomic bool is_under_way;
+
+/* In a pass. */
+static struct purge_round current = {.step = round_over};
+static uint64_t rested_since_ns;
+static uint64_t round_due_ns, round_ns = ROUND_NS;
+static enum purge_what next_what = purge_decay;
+
+/* As the manager's clock does (reclaim.c): where nothing is left to find, once more with what it leaves out while there
+ * is. */
+static void begin_round(uint64_t now_ns)
+{
+    round_begin(&current, next_what, true);
+    round_due_ns = now_ns + round_ns;
+}
+
+static void end_round(void)
+{
+    bool found = current.bytes > 0 || current.changed;
+    next_what = found || current.what == purge_idle ? purge_decay : purge_idle;
+    round_ns = found ? ROUND_NS : min_size(2 * round_ns, ROUND_NS_MAX);
+}
+
+/* Returns when the next piece is due. */
+static uint64_t run_piece(uint64_t now_ns)
+{
+    const uint64_t since_ns = now_ns, share_ns = (now_ns - rested_since_ns) / PAUSE_TIMES;
+    const uint64_t end_ns = now_ns + max_size(PIECE_NS, min_size(share_ns, PIECE_NS_MAX));
+    if (round_is_over(&current))
+        begin_round(now_ns);
+    do {
+        round_go_on(&current);
+        now_ns = os_now_ns();
+    } while (!round_is_over(&current) && now_ns < end_ns);
+    rested_since_ns = now_ns;
+    atomic_store_explicit(&is_under_way, !round_is_over(&current), memory_order_relaxed);
+    uint64_t rested_ns = now_ns + PAUSE_TIMES * (now_ns - since_ns);
+    if (!round_is_over(&current))
+        return rested_ns;
+    end_round();
+    return max_size(rested_ns, round_due_ns);
+}
+
+static bool is_time_to_look(void)
+{
+    THREAD_LOCAL uint8_t slow_paths;
+    return ++slow_paths % LOOK_EVERY == 0 || atomic_load_explicit(&is_under_way, memory_order_relaxed);
+}
+
+COLD void decay_in_passing(void)
+{
+    if (!is_time_to_look() || region_opened_bytes() < OPENED_BYTES_MIN)
+        return;
+    uint64_t now_ns = os_now_ns();
+    if (now_ns < atomic_load_explicit(&due_ns, memory_order_relaxed) || !pass_try_begin())
+        return;
+    if (now_ns >= atomic_load_explicit(&due_ns, memory_order_relaxed))
+        atomic_store_explicit(&due_ns, run_piece(now_ns), memory_order_relaxed);
+    pass_end();
+}
+
+void decay_forget(void)
+{
+    current.step = round_over;
+    atomic_store(&is_under_way, false);
+    atomic_store(&due_ns, 0);
+}
