@@ -63,8 +63,8 @@ void slow_leave_and_hint(void);
 /* True between the two. */
 extern THREAD_SHARED bool in_slow_path;
 
-/* Where there is no manager, calloc, and realloc of a block that moves, count as slow paths once in so many times:
- * a program may live for hours by mallocs and frees that all are fast, and have memory to give back (heap/decay.h). */
+/* Where there is no manager, calloc, and realloc of a block that moves, count as a part of a slow path: a program may
+ * live for hours by mallocs and frees that all are fast, and have memory to give back (heap/decay.h). */
 void slow_now_and_then(void);
 static inline void slow_if_unmanaged(void)
 {

@@ -26,11 +26,27 @@ void slow_leave(void)
     in_slow_path = false;
 }
 
+/* What a call counts for, in thirty-seconds of a slow path; and between two looks at the clock, while a round of decay
+ * is under way and else. */
+enum { quick_call = 1, slow_path = 32, look_every = 32, look_every_idle = 256 };
+
+/* Counts a call of the thread; true if it should look at the clock. */
+static bool counts(unsigned call)
+{
+    THREAD_LOCAL uint8_t count;
+    const unsigned before = count, now = before + call;
+    const bool often = atomic_load_explicit(&decay_is_under_way, memory_order_relaxed);
+    const unsigned every = often ? look_every : look_every_idle;
+    count = (uint8_t)now;
+    return now / every != before / every;
+}
+
 /* The thread of a vfork's child does neither: it would be nobody's. */
 void slow_leave_and_hint(void)
 {
     const bool hints = likely(!rcs_is_suspended());
-    if (unlikely(atomic_load_explicit(&manager_is_missing, memory_order_relaxed)) && hints)
+    if (unlikely(atomic_load_explicit(&manager_is_missing, memory_order_relaxed)) && hints &&
+        counts(slow_path))
         decay_in_passing();
     slow_leave();
     if (hints)
@@ -39,9 +55,7 @@ void slow_leave_and_hint(void)
 
 COLD void slow_now_and_then(void)
 {
-    const unsigned every = 32;
-    THREAD_LOCAL uint8_t calls;
-    if (++calls % every != 0 || rcs_is_suspended() || !slow_enter())
+    if (!counts(quick_call) || rcs_is_suspended() || !slow_enter())
         return;
     decay_in_passing();
     slow_leave();

@@ -6,8 +6,6 @@
 #include "heap/purge_round.h"
 #include "os/os.h"
 
-/* Slow paths of a thread between two looks at the clock, while no round is under way. */
-#define LOOK_EVERY 8u
 #define PAUSE_TIMES 32u /* a pause is so many times as long as the piece before it */
 /* A piece begins no work after so long; where slow paths are rare, it may take a share of the time since the last one,
  * up to the second bound. */
@@ -19,7 +17,7 @@
 #define OPENED_BYTES_MIN (8ul << 20)
 
 static _Atomic uint64_t due_ns; /* of the next piece */
-static _Atomic bool is_under_way;
+_Atomic bool decay_is_under_way;
 
 /* In a pass. */
 static struct purge_round current = {.step = round_over};
@@ -54,7 +52,7 @@ static uint64_t run_piece(uint64_t now_ns)
         now_ns = os_now_ns();
     } while (!round_is_over(&current) && now_ns < end_ns);
     rested_since_ns = now_ns;
-    atomic_store_explicit(&is_under_way, !round_is_over(&current), memory_order_relaxed);
+    atomic_store_explicit(&decay_is_under_way, !round_is_over(&current), memory_order_relaxed);
     uint64_t rested_ns = now_ns + PAUSE_TIMES * (now_ns - since_ns);
     if (!round_is_over(&current))
         return rested_ns;
@@ -62,15 +60,9 @@ static uint64_t run_piece(uint64_t now_ns)
     return max_size(rested_ns, round_due_ns);
 }
 
-static bool is_time_to_look(void)
-{
-    THREAD_LOCAL uint8_t slow_paths;
-    return ++slow_paths % LOOK_EVERY == 0 || atomic_load_explicit(&is_under_way, memory_order_relaxed);
-}
-
 COLD void decay_in_passing(void)
 {
-    if (!is_time_to_look() || region_opened_bytes() < OPENED_BYTES_MIN)
+    if (region_opened_bytes() < OPENED_BYTES_MIN)
         return;
     uint64_t now_ns = os_now_ns();
     if (now_ns < atomic_load_explicit(&due_ns, memory_order_relaxed) || !pass_try_begin())
@@ -83,6 +75,6 @@ COLD void decay_in_passing(void)
 void decay_forget(void)
 {
     current.step = round_over;
-    atomic_store(&is_under_way, false);
+    atomic_store(&decay_is_under_way, false);
     atomic_store(&due_ns, 0);
 }

@@ -14,7 +14,10 @@
 
 #include "heap/demand.h"
 
-/* By slow paths, as their last work, with no lock held and before another slow path may begin. */
+/* A round has begun and not ended: it is worth it to look more often. */
+extern _Atomic bool decay_is_under_way;
+/* Looks at the clock, and makes the piece that is due.  By slow paths, as their last work, with no lock held and before
+ * another slow path may begin. */
 void decay_in_passing(void);
 
 /* In a child: the round is lost with the thread that was at it. */

@@ -135,7 +135,7 @@ static void what_is_used_in_between_stays(void)
 
 /* ---- in passing ---- */
 
-/* What slow paths do.  Until half of what was freed has gone back. */
+/* What slow paths do, but that they look at the clock each time.  Until half of what was freed has gone back. */
 static void decay_until(size_t resident)
 {
     const uint64_t since_ns = os_now_ns();
