@@ -13,15 +13,6 @@
 #define PIECE_HEAPS 64u
 #define PIECE_MAPPING_BYTES 1u /* one piece of mapping_unmap_deferred */
 
-bool round_looks_on(struct purge_round *r)
-{
-    if (r->looks_left == 0 || !pass_goes_on(r->what))
-        return false;
-    r->looks_left -= r->is_in_pieces;
-    r->at = region_slice_from(r->at);
-    return r->at != SLICE_END;
-}
-
 /* ---- the steps; each sets `step` when it is done ---- */
 
 static void go_to(struct purge_round *r, enum round_step step)

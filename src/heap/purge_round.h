@@ -37,7 +37,14 @@ static inline bool round_is_over(const struct purge_round *r)
 /* ---- for the steps ---- */
 
 /* False at the end of all slices or of this piece, or if the purge is to stop; else `at` is a slice to look at. */
-bool round_looks_on(struct purge_round *r);
+static inline bool round_looks_on(struct purge_round *r)
+{
+    if (r->looks_left == 0 || !pass_goes_on(r->what))
+        return false;
+    r->looks_left -= r->is_in_pieces;
+    r->at = region_slice_from(r->at);
+    return r->at != SLICE_END;
+}
 
 /* purge.c: the superblocks from `at` on; the holes when all have been seen. */
 void purge_superblocks(struct purge_round *r);
