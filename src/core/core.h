@@ -68,7 +68,7 @@ extern THREAD_SHARED bool in_slow_path;
 void slow_now_and_then(void);
 static inline void slow_if_unmanaged(void)
 {
-    if (unlikely(atomic_load_explicit(&manager_is_missing, memory_order_relaxed)))
+    if (unlikely(heap_is_unmanaged()))
         slow_now_and_then();
 }
 

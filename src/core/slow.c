@@ -45,8 +45,7 @@ static bool counts(unsigned call)
 void slow_leave_and_hint(void)
 {
     const bool hints = likely(!rcs_is_suspended());
-    if (unlikely(atomic_load_explicit(&manager_is_missing, memory_order_relaxed)) && hints &&
-        counts(slow_path))
+    if (unlikely(heap_is_unmanaged()) && hints && counts(slow_path))
         decay_in_passing();
     slow_leave();
     if (hints)

@@ -62,7 +62,6 @@ void *sutler_realloc(void *p, size_t size)
         harden_free(p, (struct claim){.function = "realloc", .family = family_malloc});
         return NULL;
     }
-    slow_if_unmanaged();
     enum found found = find_quickly(p, &live) ? found_live : harden_find(p, &live);
     if (unlikely(found != found_live)) {
         errno = found == found_unknown ? ENOMEM : EINVAL;
@@ -73,6 +72,7 @@ void *sutler_realloc(void *p, size_t size)
     harden_check(p, live, (struct claim){.function = "realloc", .family = family_malloc});
     if (live.kind == block_superblock && size <= live.bytes && block_fits(live.bytes, size + marks.pad))
         return resize_here(p, live, size);
+    slow_if_unmanaged();
     /* A span whose end would be free at once is copied, so that all of it goes through quarantine. */
     const bool keeps_its_end = live.kind != block_large || size + SLICE_BYTES > live.size;
     void *moved = keeps_its_end && size > CLASS_BYTES_MAX ? large_reharden(p, live, size) : NULL;

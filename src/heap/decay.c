@@ -25,14 +25,13 @@ static uint64_t rested_since_ns;
 static uint64_t round_due_ns, round_ns = ROUND_NS;
 static enum purge_what next_what = purge_decay;
 
-/* As the manager's clock does (reclaim.c): where nothing is left to find, once more with what it leaves out while there
- * is. */
 static void begin_round(uint64_t now_ns)
 {
     round_begin(&current, next_what, true);
     round_due_ns = now_ns + round_ns;
 }
 
+/* As on the manager's clock (reclaim.c), one that found nothing is followed by one that takes what this one left. */
 static void end_round(void)
 {
     bool found = current.bytes > 0 || current.changed;

@@ -28,6 +28,11 @@ extern _Atomic bool manager_is_missing;
 /* The manager has seen that memory is short: the heap looks harder for free blocks before it takes fresh memory. */
 extern _Atomic bool memory_is_short;
 
+static inline bool heap_is_unmanaged(void)
+{
+    return atomic_load_explicit(&manager_is_missing, memory_order_relaxed);
+}
+
 static inline bool demand_is_none(void)
 {
     return atomic_load_explicit(&heap_demand, memory_order_relaxed) == demand_none;

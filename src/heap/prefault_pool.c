@@ -52,7 +52,7 @@ bool prefault_pool_is_served(void)
 {
     if (atomic_load_explicit(&memory_is_short, memory_order_relaxed))
         return true; /* with nothing */
-    return !atomic_load_explicit(&manager_is_missing, memory_order_relaxed) && !is_resting();
+    return !heap_is_unmanaged() && !is_resting();
 }
 
 void prefault_pool_expect(size_t bytes)

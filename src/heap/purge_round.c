@@ -110,7 +110,7 @@ void round_begin(struct purge_round *r, enum purge_what what, bool in_pieces)
 void round_go_on(struct purge_round *r)
 {
     static void (*const steps[])(struct purge_round *) = {
-        [round_heaps] = see_heaps,     [round_stale] = purge_stale,       [round_superblocks] = see_superblocks,
+        [round_heaps] = see_heaps,   [round_stale] = purge_stale,       [round_superblocks] = see_superblocks,
         [round_spans] = purge_spans, [round_mappings] = purge_mappings,
     };
     ASSERT(lock_is_mine(&pass_lock) && !round_is_over(r));

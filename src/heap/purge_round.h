@@ -17,7 +17,7 @@ struct purge_round {
     bool is_in_pieces;
     enum round_step step;
     uint32_t at;         /* the heap, or the slice, that is next in this step */
-    uint32_t looks_left; /* of this piece */
+    uint32_t looks_left; /* of this piece; in one go they are not counted */
     unsigned idle_heaps;
     size_t most; /* of free blocks in superblocks may be looked for */
     size_t holes_before, holes_found;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Where there is no manager, a program that goes on allocating gets rid of what it has freed: most of it is no longer
- * resident some rounds later.  It makes few calls, as a server does that has little to do: a request a
- * millisecond, which builds something, in a buffer that grows, and drops it.
+ * resident some rounds later.  It makes few calls, as a server does that has little to do: a request a millisecond,
+ * which builds something, in a buffer that grows, and drops it.
  */
 #include "support/check.h"
 #include "support/proc.h"

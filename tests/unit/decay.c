@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A round of a purge in pieces gives back what one in one go does, little at a time.  Decay makes such rounds in
- * passing: what is free for two of them goes back, what is used in between stays; it does not wait for another pass; a
- * child begins anew.
+ * A round of a purge that is made in pieces gives back all that it would in one go, a little at a time.  Decay makes
+ * such rounds in passing: what is free for two of them goes back, what is used in between stays; it does not wait for
+ * another pass; a child begins anew.
  */
 #include "heap/decay.h"
 
@@ -135,17 +135,23 @@ static void what_is_used_in_between_stays(void)
 
 /* ---- in passing ---- */
 
-/* What slow paths do, but that they look at the clock each time.  Until half of what was freed has gone back. */
+/* What slow paths do, but that each looks at the clock. */
+static void pass_by(int times)
+{
+    for (int i = 0; i < times; i++) {
+        EXPECT(slow_enter());
+        decay_in_passing();
+        slow_leave();
+    }
+}
+
+/* Until no more is resident. */
 static void decay_until(size_t resident)
 {
     const uint64_t since_ns = os_now_ns();
     while (os_resident_bytes() > resident) {
         EXPECT_MSG(os_now_ns() - since_ns < DEADLINE_NS, "%zu KiB are resident", os_resident_bytes() >> 10);
-        for (int i = 0; i < 100; i++) {
-            EXPECT(slow_enter());
-            decay_in_passing();
-            slow_leave();
-        }
+        pass_by(100);
         os_sleep(1000000);
     }
 }
@@ -179,11 +185,7 @@ static void children_begin_anew(void)
         size_t before = os_resident_bytes();
         fill();
         drop_most();
-        for (int calls = 0; calls < 100 * i; calls++) {
-            EXPECT(slow_enter());
-            decay_in_passing();
-            slow_leave();
-        }
+        pass_by(100 * i);
         pid_t child = fork();
         EXPECT(child >= 0);
         if (child == 0) {
