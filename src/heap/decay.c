@@ -7,10 +7,11 @@
 #include "os/os.h"
 
 #define PAUSE_TIMES 32u /* a pause is so many times as long as the piece before it */
-/* A piece begins no work after so long; where slow paths are rare, it may take a share of the time since the last one,
- * up to the second bound. */
+/* A piece begins no work after so long.  Where slow paths are rare it is late, and makes up for that: it may be longer,
+ * up to the second bound, and the pause is the shorter. */
 #define PIECE_NS 50000ull
 #define PIECE_NS_MAX 1000000ull
+#define LATE_NS_MAX (PAUSE_TIMES * PIECE_NS_MAX)
 #define ROUND_NS 500000000ull
 #define ROUND_NS_MAX (8 * ROUND_NS) /* while rounds find nothing */
 /* With less than this open there is nothing worth it; managers begin there, too. */
@@ -21,7 +22,6 @@ _Atomic bool decay_is_under_way;
 
 /* In a pass. */
 static struct purge_round current = {.step = round_over};
-static uint64_t rested_since_ns;
 static uint64_t round_due_ns, round_ns = ROUND_NS;
 static enum purge_what next_what = purge_decay;
 
@@ -40,19 +40,19 @@ static void end_round(void)
 }
 
 /* Returns when the next piece is due. */
-static uint64_t run_piece(uint64_t now_ns)
+static uint64_t run_piece(uint64_t now_ns, uint64_t late_ns)
 {
-    const uint64_t since_ns = now_ns, share_ns = (now_ns - rested_since_ns) / PAUSE_TIMES;
-    const uint64_t end_ns = now_ns + max_size(PIECE_NS, min_size(share_ns, PIECE_NS_MAX));
-    if (round_is_over(&current))
+    if (round_is_over(&current)) {
         begin_round(now_ns);
+        late_ns = 0;
+    }
+    const uint64_t since_ns = now_ns, end_ns = now_ns + max_size(PIECE_NS, late_ns / PAUSE_TIMES);
     do {
         round_go_on(&current);
         now_ns = os_now_ns();
     } while (!round_is_over(&current) && now_ns < end_ns);
-    rested_since_ns = now_ns;
     atomic_store_explicit(&decay_is_under_way, !round_is_over(&current), memory_order_relaxed);
-    uint64_t rested_ns = now_ns + PAUSE_TIMES * (now_ns - since_ns);
+    uint64_t rested_ns = now_ns + PAUSE_TIMES * (now_ns - since_ns) - late_ns;
     if (!round_is_over(&current))
         return rested_ns;
     end_round();
@@ -66,8 +66,9 @@ COLD void decay_in_passing(void)
     uint64_t now_ns = os_now_ns();
     if (now_ns < atomic_load_explicit(&due_ns, memory_order_relaxed) || !pass_try_begin())
         return;
-    if (now_ns >= atomic_load_explicit(&due_ns, memory_order_relaxed))
-        atomic_store_explicit(&due_ns, run_piece(now_ns), memory_order_relaxed);
+    uint64_t due = atomic_load_explicit(&due_ns, memory_order_relaxed);
+    if (now_ns >= due)
+        atomic_store_explicit(&due_ns, run_piece(now_ns, min_size(now_ns - due, LATE_NS_MAX)), memory_order_relaxed);
     pass_end();
 }
 

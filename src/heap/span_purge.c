@@ -22,8 +22,6 @@
 #define BATCH_SLICES (64ul << 20 >> SLICE_SHIFT)
 /* At least so much of a run is looked at, so that what is chosen of it can end where a huge page does. */
 #define RUN_LOOKS_MIN (2 * HUGE_PAGE_SLICES)
-/* Of a walk in pieces: the least that is not full before it has begun. */
-#define PIECE_SLICES RUN_LOOKS_MIN
 
 /* How far a walk goes while it holds the lock, in descriptors that follow each other; one that lies apart is as dear as
  * so many of them. */
@@ -148,12 +146,22 @@ static void use_looks(struct span_walk *w, unsigned looks)
     w->looks -= (unsigned)min_size(looks, w->looks);
 }
 
+/* How many old slices from `at` on may go at once.  A piece is one run, which ends with a huge page: with this one, or
+ * with the next if little is left of this. */
+static size_t run_most(const struct span_walk *w, const struct batch *b)
+{
+    if (!w->is_in_pieces)
+        return b->most - b->slices;
+    uint32_t rest = HUGE_PAGE_SLICES - w->at % HUGE_PAGE_SLICES;
+    return rest * 2 < HUGE_PAGE_SLICES ? rest + HUGE_PAGE_SLICES : rest;
+}
+
 /* Looks at one run of the free span that ends at `end`, and takes out of it what is chosen. */
 static void look_at_run(struct span_walk *w, struct batch *b, uint32_t end)
 {
     enum age age = age_of(w, w->at);
     size_t most = min_size(end - w->at, max_size(w->looks, RUN_LOOKS_MIN));
-    uint32_t run = run_of(w, age, age == age_old ? min_size(most, b->most - b->slices) : most), before = 0, chosen = 0;
+    uint32_t run = run_of(w, age, age == age_old ? min_size(most, run_most(w, b)) : most), before = 0, chosen = 0;
     if (age == age_young)
         grow_old(w, run);
     else if (age == age_old)
@@ -247,7 +255,7 @@ bool span_walk_is_over(const struct span_walk *w)
 
 size_t span_walk_piece(struct span_walk *w)
 {
-    struct batch b = {.most = PIECE_SLICES};
+    struct batch b = {.most = RUN_LOOKS_MIN}; /* full with its first run */
     gather(w, &b);
     return b.count > 0 ? purge_batch(&b, w) : 0;
 }
