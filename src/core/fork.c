@@ -23,9 +23,6 @@
 #include "heap/pass.h"
 #include "manager/manager.h"
 
-/* glibc 2.32: 0 if other threads of libc's may exist. */
-extern char __libc_single_threaded __attribute__((weak));
-
 /* Of the thread that forks, before it does: whether the manager had nothing in its hands; and how many recoveries there
  * had been. */
 THREAD_LOCAL bool manager_rests;
@@ -41,8 +38,7 @@ static void prepare(void)
  * that libc does not know. */
 static bool is_whole(void)
 {
-    bool is_single_threaded = &__libc_single_threaded != NULL && __libc_single_threaded != 0;
-    return is_single_threaded && manager_rests && !heap_is_locked();
+    return *os_single_threaded() != 0 && manager_rests && !heap_is_locked();
 }
 
 static void in_child(void)

@@ -25,7 +25,7 @@
 /* Of a heap that was just made; or in a child, where whoever had closed it is not here. */
 static inline void outbox_start(struct heap *h)
 {
-    h->outbox = sync_mode == sync_rcs && rcs_has_fence() ? h->chain : NULL;
+    h->outbox = sync_mode == sync_rcs && rcs_keeps_fence() ? h->chain : NULL;
 }
 
 /* Sends a chain that was taken out of an outbox to its superblock; returns the superblock's owner, or NULL.  No lock

@@ -105,6 +105,7 @@ static long make_thread(void)
     if (atomic_load(&manager_life.parks) == 0 && manager_state() == manager_busy) {
         atomic_store(&unmap_is_async, true);
         atomic_store(&manager_is_missing, false);
+        rcs_expect_manager();
         result = clone_thread(run, manager_memory + STACK_BYTES, thread_pointer, &manager_life.tid);
     }
     if (result < 0) {

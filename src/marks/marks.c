@@ -10,10 +10,6 @@ union marks_page marks_page __attribute__((aligned(MARKS_BYTES)));
 #undef marks
 #define marks marks_page.marks
 
-/* glibc 2.32: 0 if other threads of libc's may exist. */
-extern char __libc_single_threaded __attribute__((weak));
-static const char never;
-
 static const struct {
     const char *name;
     bool on;
@@ -135,7 +131,7 @@ void marks_start(void)
     marks.order_key = draw() | 1;
     marks.factor = FACTOR;
     marks.inverse = INVERSE;
-    marks.single_threaded = &__libc_single_threaded != NULL ? &__libc_single_threaded : &never;
+    marks.single_threaded = os_single_threaded();
     /* A pointer one past the end points into the block. */
     marks.pad = marks.on[mitigation_canary] || marks.sweep != sweep_off;
     marks.guard_bytes = marks.on[mitigation_guard] ? os_page_bytes : 0;

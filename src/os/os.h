@@ -220,6 +220,8 @@ uint64_t os_thread_cpu_us(void);
 _Atomic uint32_t *os_leader_word(void);
 /* True if the process's first thread has ended, with *status, and nobody but the caller is left. */
 bool os_is_alone(int *status);
+/* Points to a byte of libc's that is not 0 while it knows that there is one thread (glibc 2.32); never NULL. */
+const volatile char *os_single_threaded(void);
 /* Ends the calling thread; the status of a process's last thread is the process's. */
 _Noreturn void os_thread_exit(int status);
 /* True if the process has privileges an ordinary user has not, or got them by its file, or if that is not known. */

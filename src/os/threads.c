@@ -224,6 +224,14 @@ void os_prefer_node(unsigned node)
     }
 }
 
+extern char __libc_single_threaded __attribute__((weak));
+
+const volatile char *os_single_threaded(void)
+{
+    static const char never;
+    return &__libc_single_threaded != NULL ? &__libc_single_threaded : &never;
+}
+
 #define FENCE(name, command)                                                                                           \
     bool name(void)                                                                                                    \
     {                                                                                                                  \

@@ -104,13 +104,32 @@ unsigned sync_slot(void)
 
 THREAD_SHARED uint8_t rcs_suspended;
 
-bool rcs_has_fence(void)
+/* libc does not know of the manager. */
+static _Atomic bool had_manager;
+
+void rcs_expect_manager(void)
+{
+    atomic_store(&had_manager, true);
+}
+
+/* No thread but the caller may be in a section; nor is the caller, which a signal would have restarted. */
+static bool is_alone(void)
+{
+    return *os_single_threaded() != 0 && !atomic_load(&had_manager);
+}
+
+bool rcs_keeps_fence(void)
 {
     return sync_mode != sync_rcs || os_has_rseq_fence();
+}
+
+bool rcs_has_fence(void)
+{
+    return rcs_keeps_fence() || is_alone();
 }
 
 bool rcs_fence(void)
 {
     TALLY(fences);
-    return sync_mode != sync_rcs || os_rseq_fence();
+    return sync_mode != sync_rcs || os_rseq_fence() || is_alone();
 }

@@ -89,9 +89,14 @@ static inline bool rcs_is_suspended(void)
 }
 
 /* Returns after every section that was running anywhere in the process when it was called has ended or been restarted.
- * Costs 0.3 to 26 us.  Does nothing in lock mode, where locks do the work. */
+ * Costs 0.3 to 26 us.  Does nothing in lock mode, where locks do the work, and where the system refuses it (under a
+ * seccomp filter) in a process that never had another thread than the caller: there it is needless. */
 bool rcs_fence(void);
-/* False where the fence is refused for good: a seccomp filter is in force.  Then every heap stays with its cid. */
+/* False where the fence is refused: then every heap stays with its cid. */
 bool rcs_has_fence(void);
+/* True if that stays so when the process gets more threads. */
+bool rcs_keeps_fence(void);
+/* Before the manager begins. */
+void rcs_expect_manager(void);
 
 #endif

@@ -2,9 +2,10 @@
  *
  * Under a seccomp filter there is no fence: what other cids' heaps have stays theirs.  What the caller's own heap has
  * is given up by sections, so malloc_trim gives it back all the same; and nothing that needs the fence leaves anything
- * half done.
+ * half done.  Only a process that never had two threads needs none.
  */
 #include <pthread.h>
+#include <sys/wait.h>
 
 #include "heap/purge.h"
 #include "heap/span.h"
@@ -97,6 +98,61 @@ static void others_go_on(void)
     expect_heaps_sound();
 }
 
+static bool is_fenced(void)
+{
+    EXPECT_EQ(rcs_has_fence(), rcs_fence());
+    return rcs_has_fence();
+}
+
+static void *find_none(void *ignored)
+{
+    EXPECT(!is_fenced());
+    return ignored;
+}
+
+/* So that the parent goes on having had but one thread. */
+static void in_child(void (*check)(void))
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        check();
+        _exit(0);
+    }
+    EXPECT(child > 0 && waitpid(child, &status, 0) == child);
+    EXPECT_EQ(status, 0);
+}
+
+static void no_thread(void)
+{
+    EXPECT(is_fenced());
+}
+
+static void a_thread(void)
+{
+    pthread_t thread;
+    EXPECT_EQ(pthread_create(&thread, NULL, find_none, NULL), 0);
+    EXPECT_EQ(pthread_join(thread, NULL), 0);
+    EXPECT(!is_fenced());
+}
+
+static void a_manager(void)
+{
+    rcs_expect_manager();
+    EXPECT(!is_fenced());
+}
+
+static void one_thread_needs_none(void)
+{
+    if (sync_mode != sync_rcs)
+        return;
+    EXPECT(!rcs_keeps_fence());
+    in_child(no_thread);
+    in_child(a_thread);
+    in_child(a_manager);
+    no_thread();
+}
+
 int main(void)
 {
     unit_print_mode();
@@ -110,6 +166,7 @@ int main(void)
     EXPECT_EQ(os_cpus_allowed(0), 0);
     unsigned char there;
     EXPECT(!os_find_resident((void *)((uintptr_t)block & ~(os_page_bytes - 1)), os_page_bytes, &there));
+    one_thread_needs_none();
     /* First, while there has only been one thread: later its cid may become another's, and the heap with it. */
     own_heap_is_purged(200);
     own_heap_is_purged(1500);
