@@ -203,7 +203,9 @@ def test_doctor_explains_a_process_without_the_library() -> None:
     assert found[0].mark == "!" and "not loaded" in found[0].what and "LD_PRELOAD" in found[0].meaning
 
 
-def test_doctor_knows_a_process_with_the_library(compile_library, good_library: Path, tmp_path: Path) -> None:
+def test_doctor_knows_a_process_with_the_library(
+    compile_library, good_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     library = tmp_path / "libsutler.so"
     library.write_bytes(good_library.read_bytes())
     process = subprocess.Popen(["/bin/sleep", "20"], env={**os.environ, "LD_PRELOAD": str(library)})
@@ -214,7 +216,10 @@ def test_doctor_knows_a_process_with_the_library(compile_library, good_library: 
             time.sleep(0.02)
         found = doctor.findings([str(process.pid)], None)
         assert found[0].mark == "+" and "served by Sutler" in found[0].meaning
-        assert any("manager: not running" in item.what for item in found)
+        assert any("manager: not running" in item.what and "seccomp" not in item.meaning for item in found)
+        monkeypatch.setattr(doctor, "filtered", lambda pid: pid == str(process.pid))
+        found = list(doctor.process(process.pid))
+        assert any("manager: not running" in item.what and "seccomp" in item.meaning for item in found)
     finally:
         process.kill()
         process.wait()
@@ -225,6 +230,60 @@ def test_doctor_tells_what_happens_to_deep_binding(good_library: Path, monkeypat
         monkeypatch.setenv("SUTLER_DEEPBIND", value)
         found = [item for item in doctor.findings([], str(good_library)) if item.what.startswith("deep binding")]
         assert [item.mark for item in found] == [mark] and f"deep binding: {value}" == found[0].what
+
+
+IF_MANAGER = """
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+__attribute__((constructor)) static void begin(void)
+{
+    const char *manager = getenv("SUTLER_MANAGER");
+    if (manager && strcmp(manager, "on") == 0)
+        %s;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("does", "words"),
+    [
+        ('prctl(PR_SET_NAME, "sutler-manager")', "set SUTLER_MANAGER=on"),
+        ("raise(SIGSYS)", "by SIGSYS"),
+        ("(void)0", "none came either"),
+    ],
+)
+def test_doctor_tries_a_manager_under_a_filter(
+    does: str, words: str, compile_library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "filtered", lambda pid="self": True)
+    library = compile_library("manager" + str(len(words)), IF_MANAGER % does)
+    found = [item for item in doctor.findings([], str(library)) if item.what.startswith("seccomp")]
+    assert [item.mark for item in found] == ["-"] and words in found[0].meaning
+    monkeypatch.setenv("SUTLER_MANAGER", "on")
+    found = [item for item in doctor.findings([], str(library)) if item.what.startswith("seccomp")]
+    assert [item.mark for item in found] == ["+"]
+
+
+def test_doctor_sees_a_filter() -> None:
+    """One that lets everything through, in a child."""
+    script = """
+import ctypes, sys
+from sutler_tool import doctor
+before = doctor.filtered()
+allow = (ctypes.c_uint16 * 4)(0x06, 0, 0x0000, 0x7FFF)
+program = (ctypes.c_uint64 * 2)(1, ctypes.addressof(allow))
+libc = ctypes.CDLL(None)
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(program)), 0, 0):
+    sys.exit(77)
+print(before, doctor.filtered())
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools" / "sutler")}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)
+    if done.returncode == 77:
+        pytest.skip("no filters here")
+    assert done.stdout.split()[1:] == ["True"], done.stderr
 
 
 def test_doctor_on_nobody() -> None:

@@ -12,6 +12,9 @@ import os
 import platform
 import resource
 import shutil
+import signal
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterator, Mapping, Optional, Sequence
@@ -28,6 +31,20 @@ MM_CID_END = 28
 MEMBARRIER = {"x86_64": 324, "aarch64": 283}
 MEMBARRIER_RSEQ = 1 << 7
 LIBRARY_WORD = "libsutler"
+MANAGER = "sutler-manager"
+# Holds 60 MB and tells whether a manager came.
+TRIAL = f"""
+import os, time
+def manager():
+    names = (open(f"/proc/self/task/{{task}}/comm").read().strip() for task in os.listdir("/proc/self/task"))
+    return "{MANAGER}" in names
+held = [bytes(1000) for _ in range(60000)]
+end = time.monotonic() + 3
+while not manager() and time.monotonic() < end:
+    held.append(bytes(1000))
+    time.sleep(0.001)
+print(manager())
+"""
 
 
 @dataclass(frozen=True)
@@ -69,7 +86,40 @@ def rseq() -> Iterator[Finding]:
         yield Finding("-", "mm_cid: not available", "heaps go by cpu number instead")
 
 
+def filtered(pid: str = "self") -> bool:
+    """Whether a seccomp filter is in force."""
+    status = read(f"/proc/{pid}/status") or ""
+    return any(line.split()[1:] not in ([], ["0"]) for line in status.splitlines() if line.startswith("Seccomp:"))
+
+
+def seccomp(explicit: Optional[str]) -> Iterator[Finding]:
+    """What a filter costs here; a trial says whether SUTLER_MANAGER=on may be set, as the filter itself cannot be read."""
+    if not filtered():
+        yield Finding("+", "seccomp: no filter is in force", "")
+        return
+    if os.environ.get("SUTLER_MANAGER") == "on":
+        yield Finding("+", "seccomp: a filter is in force, and SUTLER_MANAGER=on vouches for it", "")
+        return
+    what = "seccomp: a filter is in force, so there is no manager"
+    try:
+        under = libraries.sutler(paths.library(explicit, build=False), {"SUTLER_MANAGER": "on"})
+        done = libraries.run_under(under, [sys.executable, "-c", TRIAL])
+    except (ToolError, subprocess.TimeoutExpired, OSError) as error:
+        yield Finding("-", what, f"whether it would let one run was not found out: {error}")
+        return
+    if done.returncode < 0:
+        why = f"it ended a trial program that had one (by {signal.Signals(-done.returncode).name}): leave it so"
+    elif done.stdout.strip() == "True":
+        why = "it let one run in a trial program: set SUTLER_MANAGER=on, and memory goes back while a program sleeps, too"
+    else:
+        why = "in a trial program with SUTLER_MANAGER=on none came either"
+    yield Finding("-", what, why)
+
+
 def membarrier() -> Iterator[Finding]:
+    if filtered() and os.environ.get("SUTLER_MANAGER") != "on":
+        yield Finding("-", "membarrier: not asked for under a filter", "each thread purges the heaps it runs on")
+        return
     number = MEMBARRIER.get(platform.machine())
     if number is None:
         yield Finding("-", f"membarrier: not probed on {platform.machine()}", "")
@@ -160,7 +210,7 @@ def processors() -> Iterator[Finding]:
             "there is no spare core: the manager stays out of the way",
         )
     else:
-        yield Finding("+", f"processors: {count}", "a manager can run beside the program")
+        yield Finding("+", f"processors: {count}", "enough for a manager beside the program")
     top, high = _cgroup_file("memory.max"), _cgroup_file("memory.high")
     for name, value in (("memory.max", top), ("memory.high", high)):
         if value and value != "max":
@@ -233,13 +283,13 @@ def process(pid: int) -> Iterator[Finding]:
         else:
             which = "Sutler's hardened library" if "hardened" in Path(loaded[0]).name else "Sutler"
             yield Finding("+", f"process {pid} ({name}): {loaded[0]} is loaded", f"malloc is served by {which}")
-        running = "sutler-manager" in tasks
+        running = MANAGER in tasks
+        usual = "it starts only when a program grows or calls often, and stays out of programs it cannot help"
+        barred = "a seccomp filter is in force: there is none, but with SUTLER_MANAGER=on under one that was inherited"
         yield Finding(
             "+",
             f"manager: {'running' if running else 'not running'}",
-            ""
-            if running
-            else "it starts only when a program grows or calls often, and stays out of programs it cannot help",
+            "" if running else barred if filtered(str(pid)) else usual,
         )
         yield from deep_binding(settings)
         for key in sorted(settings):
@@ -298,6 +348,7 @@ def findings(target: Sequence[str], explicit: Optional[str]) -> list[Finding]:
         found += program(target)
     if not (len(target) == 1 and target[0].isdigit()):
         found += library(explicit)
+        found += seccomp(explicit)
         found += deep_binding(os.environ)
     for probe in (rseq, membarrier, processors, memory, limits, environment):
         found += probe()

@@ -7,7 +7,7 @@ import os
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Mapping
+from typing import Mapping, Sequence
 
 from .paths import ToolError, helper
 
@@ -42,11 +42,16 @@ def sutler(path: Path, settings: Mapping[str, str] | None = None, backend: Path 
     return Library("sutler", tuple(chain), dict(settings or {}))
 
 
-def serving_malloc(library: Library) -> str:
-    """The file that serves malloc() in a program started under `library`: the proof that a preload works."""
+def run_under(library: Library, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Runs a program under `library`, for a minute at most."""
     environment = {name: value for name, value in os.environ.items() if name not in OWN_SETTINGS}
     environment.update({name: value for name, value in library.environment().items() if value})
-    done = subprocess.run([str(helper("probe.c", "-ldl"))], env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+
+
+def serving_malloc(library: Library) -> str:
+    """The file that serves malloc() in a program started under `library`: the proof that a preload works."""
+    done = run_under(library, [str(helper("probe.c", "-ldl"))])
     if done.returncode != 0:
         raise ToolError(f"a program under {library.name} failed: {done.stderr.strip()[-300:] or done.returncode}")
     return os.path.realpath(done.stdout.strip())
