@@ -106,7 +106,7 @@ int main(int argc, char **argv)
     size_t step = test_option(argc, argv, "--step", 12), worse = 0;
     const char *sync = getenv("SUTLER_SYNC");
     int cpus[64];
-    bool has_manager = (sync == NULL || strcmp(sync, "rcs") == 0) && proc_cpus(cpus, 64) >= 2;
+    bool has_manager = (sync == NULL || strcmp(sync, "rcs") == 0) && proc_cpus(cpus, 64) >= 2 && !proc_is_filtered();
     size_t most = test_option(argc, argv, "--most", has_manager ? 244 : 232);
     enum fate system = fate_done;
     for (size_t level = test_option(argc, argv, "--from", 220); system == fate_done && level <= most; level += step) {

@@ -35,14 +35,14 @@ static void uses_the_heap(struct rng *rng)
 static bool can_have_one(void)
 {
     int cpus[64];
-    return proc_cpus(cpus, 64) >= 2;
+    return proc_cpus(cpus, 64) >= 2 && !proc_is_filtered();
 }
 
 /* Starts one, if there may be one here. */
 static void needs_manager(struct rng *rng)
 {
     if (!can_have_one())
-        SKIP("one cpu");
+        SKIP("one cpu, or a filter");
     if (manager_try(rng) == 0)
         SKIP("no manager is wanted here (a quota?)");
 }
@@ -84,7 +84,7 @@ static void one_large_block(uint64_t seed)
     uint64_t least_ns = UINT64_MAX;
     expect_auto();
     if (!can_have_one())
-        SKIP("one cpu");
+        SKIP("one cpu, or a filter");
     (void)seed;
     CHECK(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0); /* pages enough for the unmapping to take its time */
     const uint64_t unmapping = unmapping_ns(bytes);
@@ -198,7 +198,7 @@ static void one_cpu_at_first(uint64_t seed)
     int cpus[64], count = proc_cpus(cpus, 64);
     expect_auto();
     if (count < 2)
-        SKIP("one cpu");
+        SKIP("one cpu, or a filter");
     proc_pin_tid(0, cpus[0]);
     manager_never(&rng, 1);
     squeeze(cpus, 0, count);
@@ -221,7 +221,7 @@ static void one_thread_pinned(uint64_t seed)
     pthread_t thread;
     expect_auto();
     if (!can_have_one())
-        SKIP("one cpu");
+        SKIP("one cpu, or a filter");
     CHECK(pthread_create(&thread, NULL, pinned_growth, &rng) == 0 && pthread_join(thread, NULL) == 0);
     expect_manager(&rng, true);
 }
@@ -314,7 +314,7 @@ static void quota(uint64_t seed, const char *value, bool is_enough)
     struct rng rng = {seed};
     expect_auto();
     if (!can_have_one())
-        SKIP("one cpu");
+        SKIP("one cpu, or a filter");
     own_groups();
     own_group_write("cpu.max", value);
     if (is_enough) {
@@ -345,7 +345,7 @@ static void quota_changes(uint64_t seed)
     struct rng rng = {seed};
     expect_auto();
     if (!can_have_one())
-        SKIP("one cpu");
+        SKIP("one cpu, or a filter");
     own_groups();
     own_group_write("cpu.max", "max 100000\n");
     manager_start(&rng);
@@ -364,7 +364,7 @@ static void real_quota_changes(uint64_t seed)
     char path[300], own[32];
     expect_auto();
     if (!can_have_one())
-        SKIP("one cpu");
+        SKIP("one cpu, or a filter");
     if (manager_try(&rng) == 0)
         SKIP("no manager is wanted here (a quota?)");
     snprintf(directory, sizeof directory, CGROUPS "/cpu/sutler-test-%d", getpid());
@@ -415,7 +415,7 @@ static void near(uint64_t seed, int version)
 {
     expect_auto();
     if (!can_have_one())
-        SKIP("one cpu");
+        SKIP("one cpu, or a filter");
     size_t provided = provided_under(seed, version, "268435456\n");
     CHECK_MSG(provided == 0, "%zu KiB made ready although only 16 MiB are left", provided / KIB);
 }

@@ -33,6 +33,15 @@ static inline size_t proc_status_bytes(const char *name)
     return row == NULL ? 0 : (size_t)strtoull(row + strlen(name) + 1, NULL, 10) * KIB;
 }
 
+/* Under a seccomp filter, as in most containers, there is no manager unless SUTLER_MANAGER=on. */
+static inline bool proc_is_filtered(void)
+{
+    char text[8192];
+    proc_read("/proc/self/status", text, sizeof text);
+    const char *row = strstr(text, "\nSeccomp:");
+    return row != NULL && strtoul(row + strlen("\nSeccomp:"), NULL, 10) != 0;
+}
+
 static inline size_t proc_resident_bytes(void)
 {
     char text[256];
