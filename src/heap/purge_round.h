@@ -2,7 +2,7 @@
  *
  * A round is one purge of everything: what waits in outboxes, used pages of superblocks where nothing is carved, whole
  * free pages of superblocks, free spans, cached mappings.  It is made in one go (purge.h), or in pieces, each of
- * which looks at so many descriptors and purges so much as takes some 100 us.
+ * which looks at so many descriptors and purges so much as takes some hundred microseconds.
  */
 #ifndef SUTLER_HEAP_PURGE_ROUND_H
 #define SUTLER_HEAP_PURGE_ROUND_H

@@ -38,11 +38,16 @@ static bool can_have_one(void)
     return proc_cpus(cpus, 64) >= 2 && !proc_is_filtered();
 }
 
-/* Starts one, if there may be one here. */
-static void needs_manager(struct rng *rng)
+static void needs_place_for_one(void)
 {
     if (!can_have_one())
         SKIP("one cpu, or a filter");
+}
+
+/* Starts one, if there may be one here. */
+static void needs_manager(struct rng *rng)
+{
+    needs_place_for_one();
     if (manager_try(rng) == 0)
         SKIP("no manager is wanted here (a quota?)");
 }
@@ -83,8 +88,7 @@ static void one_large_block(uint64_t seed)
     const size_t bytes = 200 * MIB;
     uint64_t least_ns = UINT64_MAX;
     expect_auto();
-    if (!can_have_one())
-        SKIP("one cpu, or a filter");
+    needs_place_for_one();
     (void)seed;
     CHECK(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0); /* pages enough for the unmapping to take its time */
     const uint64_t unmapping = unmapping_ns(bytes);
@@ -197,8 +201,7 @@ static void one_cpu_at_first(uint64_t seed)
     struct rng rng = {seed};
     int cpus[64], count = proc_cpus(cpus, 64);
     expect_auto();
-    if (count < 2)
-        SKIP("one cpu, or a filter");
+    needs_place_for_one();
     proc_pin_tid(0, cpus[0]);
     manager_never(&rng, 1);
     squeeze(cpus, 0, count);
@@ -220,8 +223,7 @@ static void one_thread_pinned(uint64_t seed)
     struct rng rng = {seed};
     pthread_t thread;
     expect_auto();
-    if (!can_have_one())
-        SKIP("one cpu, or a filter");
+    needs_place_for_one();
     CHECK(pthread_create(&thread, NULL, pinned_growth, &rng) == 0 && pthread_join(thread, NULL) == 0);
     expect_manager(&rng, true);
 }
@@ -313,8 +315,7 @@ static void quota(uint64_t seed, const char *value, bool is_enough)
 {
     struct rng rng = {seed};
     expect_auto();
-    if (!can_have_one())
-        SKIP("one cpu, or a filter");
+    needs_place_for_one();
     own_groups();
     own_group_write("cpu.max", value);
     if (is_enough) {
@@ -344,8 +345,7 @@ static void quota_changes(uint64_t seed)
 {
     struct rng rng = {seed};
     expect_auto();
-    if (!can_have_one())
-        SKIP("one cpu, or a filter");
+    needs_place_for_one();
     own_groups();
     own_group_write("cpu.max", "max 100000\n");
     manager_start(&rng);
@@ -363,10 +363,7 @@ static void real_quota_changes(uint64_t seed)
     static char directory[256];
     char path[300], own[32];
     expect_auto();
-    if (!can_have_one())
-        SKIP("one cpu, or a filter");
-    if (manager_try(&rng) == 0)
-        SKIP("no manager is wanted here (a quota?)");
+    needs_manager(&rng);
     snprintf(directory, sizeof directory, CGROUPS "/cpu/sutler-test-%d", getpid());
     if (mkdir(directory, 0755) != 0)
         SKIP("no cpu group can be made here: errno %d", errno);
@@ -414,8 +411,7 @@ static size_t provided_under(uint64_t seed, int version, const char *limit)
 static void near(uint64_t seed, int version)
 {
     expect_auto();
-    if (!can_have_one())
-        SKIP("one cpu, or a filter");
+    needs_place_for_one();
     size_t provided = provided_under(seed, version, "268435456\n");
     CHECK_MSG(provided == 0, "%zu KiB made ready although only 16 MiB are left", provided / KIB);
 }

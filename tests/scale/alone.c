@@ -5,11 +5,9 @@
  * there has been another thread it does not any more, and nothing breaks.
  */
 #include "scale/heaps.h"
-#include <linux/filter.h>
-#include <linux/seccomp.h>
+#include "support/allow_all.h"
 #include <malloc.h>
 #include <pthread.h>
-#include <sys/prctl.h>
 
 enum { COUNT = 40000, SIZE = 500, KEPT_EACH = 512, TAKEN = 1000 };
 static char *(*block)[COUNT];
@@ -39,16 +37,6 @@ static void check_kept(unsigned heaps)
             CHECK(block[i][n][0] == (char)(i + n) && block[i][n][SIZE - 1] == (char)(i + n));
             free(block[i][n]);
         }
-}
-
-/* Which lets everything through. */
-static void install_filter(void)
-{
-    struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    struct sock_fprog program = {1, &allow};
-    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-        SKIP("no filters here");
 }
 
 /* Another thread takes in its own heap what it can get, while the first trims. */
@@ -87,7 +75,8 @@ int main(int argc, char **argv)
     const unsigned heaps = (unsigned)test_option(argc, argv, "--heaps", 4);
     scale_begin(120);
     block = books(heaps * sizeof *block);
-    install_filter();
+    if (!install_allow_all_filter())
+        SKIP("no filters here");
     size_t before = proc_resident_bytes();
     leave_free(heaps);
     size_t full = proc_resident_bytes() - before;

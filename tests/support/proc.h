@@ -24,22 +24,25 @@ static inline size_t proc_read(const char *path, char *buffer, size_t size)
     return length;
 }
 
-/* A "Name:   123 kB" row of /proc/self/status in bytes; 0 when there is none. */
-static inline size_t proc_status_bytes(const char *name)
+/* The number in the row `name` of /proc/self/status; 0 when there is none. */
+static inline size_t proc_status_number(const char *name)
 {
     char text[8192];
     proc_read("/proc/self/status", text, sizeof text);
     const char *row = strstr(text, name);
-    return row == NULL ? 0 : (size_t)strtoull(row + strlen(name) + 1, NULL, 10) * KIB;
+    return row == NULL ? 0 : (size_t)strtoull(row + strlen(name) + 1, NULL, 10);
+}
+
+/* A "Name:   123 kB" row in bytes. */
+static inline size_t proc_status_bytes(const char *name)
+{
+    return proc_status_number(name) * KIB;
 }
 
 /* Under a seccomp filter, as in most containers, there is no manager unless SUTLER_MANAGER=on. */
 static inline bool proc_is_filtered(void)
 {
-    char text[8192];
-    proc_read("/proc/self/status", text, sizeof text);
-    const char *row = strstr(text, "\nSeccomp:");
-    return row != NULL && strtoul(row + strlen("\nSeccomp:"), NULL, 10) != 0;
+    return proc_status_number("Seccomp") != 0;
 }
 
 static inline size_t proc_resident_bytes(void)

@@ -5,17 +5,16 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <malloc.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "support/allow_all.h"
 
 #define MIB ((size_t)1 << 20)
 
@@ -31,15 +30,6 @@ static void limit_address_space(size_t bytes)
 {
     const struct rlimit limit = {bytes, bytes};
     expect(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit");
-}
-
-/* A filter that allows everything: but nobody can know that. */
-static void install_filter(void)
-{
-    struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    struct sock_fprog program = {1, &allow};
-    expect(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0,
-           "a filter can be installed");
 }
 
 static __attribute__((noinline)) void take_and_free(size_t size)
@@ -157,7 +147,7 @@ static void swept(void)
 static void filtered(void)
 {
     limit_address_space(2048 * MIB);
-    install_filter();
+    expect(install_allow_all_filter(), "a filter can be installed");
     one_after_the_other();
 }
 

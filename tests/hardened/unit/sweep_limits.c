@@ -3,20 +3,18 @@
  * The limits of sweeps: how much is kept until there is one, how much room it takes to write that down, when a thread
  * must not be stopped, and what is done where no sweep can be made.
  */
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "support/allow_all.h"
 #include "sweep.h"
 
 /* Blocks come and go, as many bytes as that. */
@@ -141,21 +139,12 @@ void handler(void)
     expect(atomic_load(&asked) > 0, "the handler ran");
 }
 
-/* A filter that allows everything: but nobody can know that. */
-static void install_filter(void)
-{
-    struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    struct sock_fprog program = {1, &allow};
-    expect(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0,
-           "a filter can be installed");
-}
-
 void filtered(void)
 {
     churn(20 * MIB);
     const uint64_t sweeps = stats().sweeps;
     expect(sweeps > 0, "there are sweeps before there is a filter");
-    install_filter();
+    expect(install_allow_all_filter(), "a filter can be installed");
     churn(400 * MIB);
     expect(stats().sweeps == sweeps, "under a filter there are none");
     expect(stats().kept_bytes < 40 * MIB, "and what is kept is bounded");
@@ -175,7 +164,7 @@ void filtered_before(void)
 {
     if (getenv("SWEEP_TEST_FILTERED") == NULL) {
         setenv("SWEEP_TEST_FILTERED", "1", 1);
-        install_filter();
+        expect(install_allow_all_filter(), "a filter can be installed");
         execl("/proc/self/exe", "sweep", "filtered_before", (char *)NULL);
         fail("exec");
     }

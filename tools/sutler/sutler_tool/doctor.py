@@ -21,7 +21,7 @@ from typing import Iterator, Mapping, Optional, Sequence
 
 from rich.console import Console
 
-from . import libraries, machine, paths
+from . import libraries, live, machine, paths
 from .machine import chosen, read
 from .paths import ToolError
 from .preload import refusal
@@ -31,13 +31,12 @@ MM_CID_END = 28
 MEMBARRIER = {"x86_64": 324, "aarch64": 283}
 MEMBARRIER_RSEQ = 1 << 7
 LIBRARY_WORD = "libsutler"
-MANAGER = "sutler-manager"
 # Holds 60 MB and tells whether a manager came.
 TRIAL = f"""
 import os, time
 def manager():
     names = (open(f"/proc/self/task/{{task}}/comm").read().strip() for task in os.listdir("/proc/self/task"))
-    return "{MANAGER}" in names
+    return "{live.THREAD}" in names
 held = [bytes(1000) for _ in range(60000)]
 end = time.monotonic() + 3
 while not manager() and time.monotonic() < end:
@@ -283,7 +282,7 @@ def process(pid: int) -> Iterator[Finding]:
         else:
             which = "Sutler's hardened library" if "hardened" in Path(loaded[0]).name else "Sutler"
             yield Finding("+", f"process {pid} ({name}): {loaded[0]} is loaded", f"malloc is served by {which}")
-        running = MANAGER in tasks
+        running = live.THREAD in tasks
         usual = "it starts only when a program grows or calls often, and stays out of programs it cannot help"
         barred = "a seccomp filter is in force: there is none, but with SUTLER_MANAGER=on under one that was inherited"
         yield Finding(
