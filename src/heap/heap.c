@@ -173,21 +173,36 @@ static bool has_room(const struct superblock *s)
 #define LOOK 8
 #define LOOK_FURTHER 64
 
-struct superblock *heap_find_fullest(struct heap *h, unsigned c)
+/* Of the first few of class `c` in group `g`, the first that will do; or NULL. */
+static struct superblock *find_in(const struct heap *h, unsigned c, enum group g,
+                                  bool (*will_do)(const struct superblock *))
 {
-    ASSERT(lock_is_mine(&h->lock));
-    const struct class_lists *lists = &h->class[c];
-    for (enum group g = group_eighth; g <= group_empty; g++)
-        if (lists->head[g] != 0)
-            return superblock_at_slice(lists->head[g] - 1);
-    uint32_t at = lists->head[group_nearly_full] - 1;
+    uint32_t at = h->class[c].head[g] - 1;
     for (int i = 0; i < LOOK && at != SLICE_NONE; i++) {
         struct superblock *s = superblock_at_slice(at);
         at = s->slice.next;
-        if (has_room(s))
+        if (will_do(s))
             return s;
     }
     return NULL;
+}
+
+struct superblock *heap_find_fullest(struct heap *h, unsigned c)
+{
+    ASSERT(lock_is_mine(&h->lock));
+    for (enum group g = group_eighth; g <= group_empty; g++)
+        if (h->class[c].head[g] != 0)
+            return superblock_at_slice(h->class[c].head[g] - 1);
+    return find_in(h, c, group_nearly_full, has_room);
+}
+
+struct superblock *heap_find_fullest_of(struct heap *h, unsigned c, bool (*will_do)(const struct superblock *))
+{
+    ASSERT(lock_is_mine(&h->lock));
+    struct superblock *s = NULL;
+    for (enum group g = group_eighth; s == NULL && g <= group_empty; g++)
+        s = find_in(h, c, g, will_do);
+    return s;
 }
 
 static struct superblock *fill_holes(struct superblock *s)

@@ -90,6 +90,9 @@ void heap_list_remove(struct heap *h, struct superblock *s);
 /* The first superblock of class `c` whose group is neither full nor empty, fullest first; else an empty one; else
  * one of the nearly full that has room; NULL if there is none. */
 struct superblock *heap_find_fullest(struct heap *h, unsigned c);
+/* The fullest that is an eighth free, or more, and will do; a few of each group are looked at.  NULL if there is
+ * none. */
+struct superblock *heap_find_fullest_of(struct heap *h, unsigned c, bool (*will_do)(const struct superblock *));
 /* Where memory is short: one of the nearly full that has room, or holes, which count as room from now on.  A bounded
  * number is looked at, each time the next ones; NULL if none of these will do. */
 struct superblock *heap_find_further(struct heap *h, unsigned c);

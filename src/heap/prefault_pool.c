@@ -6,6 +6,7 @@
 
 /* The huge page the program is in, and the next: to ask for that when the first is used up would be too late. */
 #define TARGET_MIN ((size_t)2 * HUGE_PAGE_SLICES)
+#define TAKEN_MIN ((size_t)4 * HUGE_PAGE_SLICES)
 /* What lies further ahead has left the caches again when the program comes to it. */
 #define TARGET_MAX ((8ul << 20) >> SLICE_SHIFT)
 
@@ -21,11 +22,11 @@ static struct {
     struct os_place demanded_at;
 } pool = {.front = SLICE_NONE, .target = TARGET_MIN, .expected = SIZE_MAX};
 
-/* 0, so that nobody is woken, before superblocks have taken two huge pages: half of that is one piece. */
+/* 0, so that nobody is woken, before superblocks have taken four huge pages: a quarter of that is one piece. */
 static size_t bound(void)
 {
     size_t most = min_size(TARGET_MAX, span_count.in_use_bytes >> SLICE_SHIFT >> 3), had = pool.hit + pool.miss;
-    return had < TARGET_MIN ? 0 : min_size(had / 2, max_size(TARGET_MIN, min_size(pool.expected, most)));
+    return had < TAKEN_MIN ? 0 : min_size(had / 4, max_size(TARGET_MIN, min_size(pool.expected, most)));
 }
 
 /* A slow program has a huge page ahead of it: so much less than the bound that another one fits. */

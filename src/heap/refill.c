@@ -31,9 +31,9 @@ static bool remote_is_trickle(const struct superblock *s)
     return back != 0 && back < s->blocks / 4 && s->block_bytes <= 1024;
 }
 
-/* Gives `s`, of heap `h`, a list if it has none: its remote frees, else newly carved blocks.  refill_exhausted if it
- * has neither.  `eager`: the superblock before it was used up, so carve much. */
-static enum refill restock(struct heap *h, struct superblock *s, bool eager)
+/* Gives `s`, of heap `h`, a list if it has none: its remote frees, else as many newly carved blocks as `amount` says.
+ * refill_exhausted if it has neither. */
+static enum refill restock(struct heap *h, struct superblock *s, enum carve amount)
 {
     if (superblock_freelist(s) != 0)
         return refill_ready;
@@ -48,7 +48,7 @@ static enum refill restock(struct heap *h, struct superblock *s, bool eager)
     } else if (!superblock_is_carvable(s)) {
         return refill_exhausted;
     } else {
-        struct carving carving = superblock_carve(s, eager ? carve_many : carve_some);
+        struct carving carving = superblock_carve(s, amount);
         /* Count before publishing: from the commit on, other threads may ask about these blocks. */
         superblock_count_carving(s, carving);
         result = heap_commit(h, s, &s->freelist, 0, &s->freelist, carving.list);
@@ -60,14 +60,14 @@ static enum refill restock(struct heap *h, struct superblock *s, bool eager)
     return refill_failed(result);
 }
 
-/* To go on with `s` in place of fresh pages: a quarter of it is free, and that is enough blocks, or memory, that malloc
+/* To go on with `s` in place of fresh pages: an eighth of it is free, and that is enough blocks, or memory, that malloc
  * is not here again at once.  A short superblock of large blocks has only a few. */
 static bool is_worth_going_back_to(const struct superblock *s)
 {
     const unsigned enough_blocks = 16;
     const size_t enough_bytes = 1ul << 20;
     const size_t blocks = superblock_free_blocks(s);
-    return blocks >= s->blocks / 4u && (blocks >= enough_blocks || blocks * s->block_bytes >= enough_bytes);
+    return blocks >= s->blocks / 8u && (blocks >= enough_blocks || blocks * s->block_bytes >= enough_bytes);
 }
 
 /* To carve the active superblock further would touch fresh pages: another one of the heap may be better. */
@@ -76,8 +76,7 @@ static struct superblock *instead_of_carving(struct heap *h, unsigned c)
     const struct superblock *active = h->active[c];
     if (superblock_free_blocks(active) != 0 || !superblock_is_carvable(active) || inherited_is_shunned(c))
         return NULL;
-    struct superblock *s = heap_find_fullest(h, c);
-    return s != NULL && is_worth_going_back_to(s) ? s : NULL;
+    return heap_find_fullest_of(h, c, is_worth_going_back_to);
 }
 
 /* From here on no free of one of its blocks calls the slow path. */
@@ -108,6 +107,12 @@ static enum span_use use_for(const struct heap *h, unsigned c)
     bool is_dense = !inherited_is_shunned(c) && size_class[c].bytes <= DENSE_BYTES_MAX * 4 &&
                     superblocks_of(h, c) > (size_class[c].bytes <= DENSE_BYTES_MAX ? 0 : used_up);
     return is_dense ? span_dense : span_large;
+}
+
+/* To be carved at once of a superblock the heap changes to. */
+static enum carve amount_for(const struct heap *h, unsigned c)
+{
+    return superblocks_of(h, c) > CARVED_SPARINGLY ? carve_many : carve_some;
 }
 
 /* Slices of a fresh superblock: a heap's first has a sixteenth of the class's length, and its next ones so much that it
@@ -265,7 +270,7 @@ static enum refill install(struct heap *h, unsigned c, struct superblock *old, s
         return refill_failed(result); /* still listed, still armed: nothing has happened */
     if (s->group != group_none)
         heap_list_remove(h, s);
-    enum refill stocked = restock(h, s, old != &empty_superblock);
+    enum refill stocked = restock(h, s, amount_for(h, c));
     if (stocked != refill_ready) {
         if (superblock_is_detached(s))
             heap_relist(h, s);
@@ -306,7 +311,7 @@ enum refill heap_refill(struct heap *h, unsigned c)
     struct superblock *active = h->active[c], *s = instead_of_carving(h, c);
     bool trickle = is_left_to_collect(h, active);
     if (s == NULL && !trickle) {
-        enum refill stocked = restock(h, active, false);
+        enum refill stocked = restock(h, active, carve_some);
         if (stocked != refill_exhausted)
             return stocked;
     }
@@ -314,7 +319,7 @@ enum refill heap_refill(struct heap *h, unsigned c)
         s = choose(h, c, trickle);
     if (s == NULL && active->uncarved != 0) {
         active->has_holes = false;
-        return restock(h, active, false);
+        return restock(h, active, carve_some);
     }
     if (s == NULL)
         s = fresh_short(h, c);
@@ -344,7 +349,7 @@ void *heap_take_fresh(struct heap *h, unsigned c)
 static void *take_from(struct heap *h, struct superblock *s)
 {
     void *block = NULL;
-    if (heap_collect(h, s) == rcs_done && restock(h, s, false) == refill_ready) {
+    if (heap_collect(h, s) == rcs_done && restock(h, s, carve_some) == refill_ready) {
         const char *damage = is_suspect(s->freelist) ? superblock_check_list(s, s->freelist) : NULL;
         if (superblock_quarantine_if(damage, s, "malloc"))
             return NULL;

@@ -159,16 +159,16 @@ bool superblock_is_zero_block(const struct superblock *s, const void *block)
 
 /* ---- carving ---- */
 
-/* carve_some is one unit at first, then as many as are already carved: a program of few blocks touches few pages, and
- * one of many refills rarely.  One carving takes eight page faults or so at most, lest it become a stall. */
+/* carve_some is a part of what is carved already, and at least one unit: a program of few blocks touches few pages,
+ * and one of many refills rarely.  One carving takes eight page faults or so at most, lest it become a stall. */
 static unsigned units_to_carve(const struct superblock *s, unsigned shift, enum carve amount)
 {
     const size_t most_bytes = s->block_bytes < 2048 ? 32u << 10 : 16u << 10;
     const unsigned most = (unsigned)max_size(1, most_bytes >> shift);
-    unsigned carved = units_count(all_units(s, shift) & ~s->uncarved);
-    if (amount == carve_many || carved > most)
-        carved = most;
-    return amount == carve_least || carved == 0 ? 1 : carved;
+    const unsigned carved = units_count(all_units(s, shift) & ~s->uncarved);
+    if (amount == carve_many)
+        return most;
+    return amount == carve_least ? 1 : (unsigned)max_size(1, min_size(carved / CARVED_PART, most));
 }
 
 /* Links blocks low .. high - 1 in address order. */

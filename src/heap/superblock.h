@@ -299,6 +299,17 @@ static inline bool superblock_has_slice(const struct superblock *s, unsigned i)
     return slice_head(slice_at(superblock_first_slice(s) + i)) == &s->slice;
 }
 
+/* How sparing carving is: a part of what is carved of the superblock is added at a time, and much at once only to a
+ * superblock of a class of which the heap has more than so many.  The hardened library shuffles what is carved together
+ * (shuffle.h), so there it is more. */
+#ifdef SUTLER_HARDENED
+#define CARVED_PART 1u
+#define CARVED_SPARINGLY 0u
+#else
+#define CARVED_PART 4u
+#define CARVED_SPARINGLY 4u
+#endif
+
 /* Links blocks of uncarved units into a list of their own.  Nothing of the superblock changes until
  * the carving is counted; one whose list could not be published is discounted again. */
 enum carve { carve_least, carve_some, carve_many };

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
  * How long a heap's superblocks are: the first has a sixteenth of the class's length; of small blocks, no other has
- * more than the heap had of the class before; and after a few they have all of it.
+ * more than the heap had of the class before; and after a few they have all of it.  And how much of each is carved at
+ * first: a unit while they are few, more later.
  */
 #include "heap/heap.h"
 #include "inspect.h"
 #include "unit.h"
 
 #define SUPERBLOCKS 12
+
+static unsigned carved_first[SUPERBLOCKS]; /* bytes, of those that lengths_of saw last */
 
 /* In the order in which the heap takes them. */
 static unsigned lengths_of(unsigned c, unsigned *length)
@@ -18,8 +21,10 @@ static unsigned lengths_of(unsigned c, unsigned *length)
         void *p = malloc(size_class[c].bytes);
         EXPECT(p != NULL);
         const struct superblock *s = superblock_of(p);
-        if (s != last)
+        if (s != last) {
+            carved_first[count] = s->carved * s->block_bytes;
             length[count++] = superblock_slices(s);
+        }
         last = s;
     }
     return count;
@@ -40,6 +45,16 @@ static void grows_with_what_there_is(size_t bytes)
     EXPECT_EQ(length[count - 1], full);
 }
 
+static void is_carved_sparingly_at_first(size_t bytes)
+{
+    const unsigned c = size_class_of(bytes);
+    unsigned length[SUPERBLOCKS];
+    const unsigned count = lengths_of(c, length);
+    EXPECT_MSG(carved_first[0] <= 4096 + bytes && carved_first[2] <= 8192 + bytes, "%u and %u bytes", carved_first[0],
+               carved_first[2]);
+    EXPECT_MSG(carved_first[count - 1] >= 16384, "%u bytes", carved_first[count - 1]);
+}
+
 /* Of larger blocks a sixteenth holds two: the second superblock has a quarter, the third all. */
 static void is_soon_long(size_t bytes)
 {
@@ -56,6 +71,8 @@ int main(void)
     unit_watchdog(60);
     struct heap *h = test_heap_new(true);
     test_heap_bind(h);
+    is_carved_sparingly_at_first(32);
+    is_carved_sparingly_at_first(500);
     grows_with_what_there_is(48);
     grows_with_what_there_is(768);
     grows_with_what_there_is(8192);

@@ -33,14 +33,22 @@ static void relist(struct heap *h, struct superblock *s)
     lock_release(&h->lock);
 }
 
-/* A detached superblock with `live` blocks in use, which are appended to `block`. */
-static struct superblock *with_live(unsigned c, unsigned live, void **block, unsigned *held)
+/* A detached superblock of `slices` slices with `live` blocks in use, which are appended to `block`. */
+static struct superblock *short_with_live(unsigned c, unsigned slices, unsigned live, void **block, unsigned *held)
 {
-    struct superblock *s = test_superblock_new(c);
+    uint32_t first;
+    EXPECT(span_take(span_dense, slices, 1, &first));
+    struct superblock *s = superblock_format(first, c, slices);
     test_carve_all(s);
     for (unsigned i = 0; i < live; i++)
         block[(*held)++] = test_take(s);
     return s;
+}
+
+/* The same, as long as its class says. */
+static struct superblock *with_live(unsigned c, unsigned live, void **block, unsigned *held)
+{
+    return short_with_live(c, size_class[c].slices, live, block, held);
 }
 
 static size_t superblocks_of(const struct heap *h, unsigned c)
@@ -249,17 +257,21 @@ static void a_refill_takes_from_the_global_heap(unsigned c)
 }
 
 /* The active superblock has room that was never touched.  Whether it stays so, and malloc goes back to another one of
- * the heap that has so many blocks free. */
-static bool comes_before_carving(unsigned c, unsigned free_blocks)
+ * the heap that has so many blocks free.  `shorts` others, of one slice, are listed before it: they are fuller, and have
+ * too few. */
+static bool comes_before_carving(unsigned c, unsigned free_blocks, unsigned shorts)
 {
     struct heap *h = test_heap_new(true);
     unsigned held = 0, blocks = size_class[c].blocks;
-    void **block = unit_map((size_t)blocks * sizeof *block);
+    void **block = unit_map(2ul * blocks * sizeof *block);
     struct superblock *active = test_superblock_new(c), *s;
     active->dirty = active->uncarved; /* large blocks that nobody has had are taken before all else */
     superblock_set_owner(active, h);
     h->active[c] = active;
     relist(h, s = with_live(c, blocks - free_blocks, block, &held));
+    for (unsigned i = 0; i < shorts; i++)
+        relist(h, short_with_live(c, 1, SLICE_BYTES / size_class[c].bytes * 8 / 10, block, &held));
+    EXPECT_EQ(h->class[c].listed, 1 + shorts);
     test_heap_bind(h);
     void *p = malloc(size_class[c].bytes);
     EXPECT(p != NULL);
@@ -271,14 +283,14 @@ static bool comes_before_carving(unsigned c, unsigned free_blocks)
         free(block[--held]);
     expect_heaps_sound();
     test_heap_bind(NULL);
-    munmap(block, (size_t)blocks * sizeof *block);
+    munmap(block, 2ul * blocks * sizeof *block);
     return comes;
 }
 
-static void what_is_a_quarter_free_comes_before_carving(unsigned c)
+static void what_is_an_eighth_free_comes_before_carving(unsigned c)
 {
-    EXPECT(!comes_before_carving(c, size_class[c].blocks * 20 / 100));
-    EXPECT(comes_before_carving(c, size_class[c].blocks * 30 / 100));
+    EXPECT(!comes_before_carving(c, size_class[c].blocks * 10 / 100, 0));
+    EXPECT(comes_before_carving(c, size_class[c].blocks * 15 / 100, 0));
 }
 
 /* Malloc would soon be here again. */
@@ -286,8 +298,16 @@ static void a_few_blocks_do_not(void)
 {
     const unsigned c = size_class_of(100000), enough = (1u << 20) / size_class[c].bytes + 1;
     EXPECT(enough > size_class[c].blocks / 4u + 1 && enough < 16);
-    EXPECT(!comes_before_carving(c, enough - 1));
-    EXPECT(comes_before_carving(c, enough));
+    EXPECT(!comes_before_carving(c, enough - 1, 0));
+    EXPECT(comes_before_carving(c, enough, 0));
+}
+
+/* Nor do they hide another superblock that has enough. */
+static void a_few_blocks_hide_none(unsigned c)
+{
+    EXPECT(comes_before_carving(c, size_class[c].blocks * 15 / 100, 3));
+    EXPECT(comes_before_carving(c, size_class[c].blocks * 60 / 100, 3));
+    EXPECT(!comes_before_carving(c, size_class[c].blocks * 10 / 100, 3));
 }
 
 int main(void)
@@ -311,8 +331,9 @@ int main(void)
     frees_to_the_global_heap_are_noticed(size_class_of(6000));
     a_refill_takes_from_the_global_heap(size_class_of(800));
     a_refill_takes_from_the_global_heap(size_class_of(15000));
-    what_is_a_quarter_free_comes_before_carving(size_class_of(500));
-    what_is_a_quarter_free_comes_before_carving(size_class_of(5000));
+    what_is_an_eighth_free_comes_before_carving(size_class_of(500));
+    what_is_an_eighth_free_comes_before_carving(size_class_of(5000));
     a_few_blocks_do_not();
+    a_few_blocks_hide_none(size_class_of(5000));
     return 0;
 }

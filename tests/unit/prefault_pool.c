@@ -24,9 +24,17 @@ static uint32_t take_one(void)
     return first;
 }
 
+/* By superblocks, of memory that was never used. */
+static size_t taken_bytes(void)
+{
+    struct prefault_pool_counts counts = prefault_pool_counts();
+    return counts.hit_bytes + counts.miss_bytes;
+}
+
 static size_t bound(void)
 {
-    return max_size(TARGET_MIN, min_size(TARGET_MAX, span_counts().in_use_bytes / 8));
+    const size_t least = max_size(TARGET_MIN, min_size(TARGET_MAX, span_counts().in_use_bytes / 8));
+    return min_size(least, taken_bytes() / 4);
 }
 
 /* Prefaults all that the pool wants; returns the bytes. */
@@ -54,15 +62,12 @@ static size_t prefault_all(bool huge)
 static void nothing_is_prefaulted_for_large_blocks(void)
 {
     struct prefault_piece piece;
-    const size_t large_slices = 64, few = HUGE_PAGE_SLICES;
+    const size_t large_slices = 64, few = 3 * PREFAULT_PIECE_MAX;
     uint32_t large[40];
     for (size_t i = 0; i < ARRAY_LEN(large); i++)
         EXPECT(span_take(span_large, large_slices, 1, &large[i]));
-    struct prefault_pool_counts had = prefault_pool_counts();
-    while ((had.hit_bytes + had.miss_bytes) >> SLICE_SHIFT < few) {
+    while (taken_bytes() < few)
         take_one();
-        had = prefault_pool_counts();
-    }
     EXPECT(demand_is_none());
     EXPECT(!prefault_pool_next(true, &piece));
     for (size_t i = 0; i < ARRAY_LEN(large); i++)
@@ -72,15 +77,24 @@ static void nothing_is_prefaulted_for_large_blocks(void)
     pass_end();
 }
 
-/* Superblocks are taken one after the other until the front is in a large run. */
-static void reach_fresh_memory(void)
+/* Superblocks are taken one after the other until they have taken so much, and the front is in a large run. */
+static void reach_fresh_memory(size_t taken)
 {
     uint32_t last = take_one();
-    for (unsigned in_a_row = 0; in_a_row < 64;) {
+    for (unsigned in_a_row = 0; in_a_row < 64 || taken_bytes() < taken;) {
         uint32_t next = take_one();
         in_a_row = next == last + 1 ? in_a_row + 1 : 0;
         last = next;
     }
+}
+
+static void what_was_taken_bounds_it(void)
+{
+    reach_fresh_memory(3 * TARGET_MIN);
+    EXPECT(bound() < TARGET_MIN);
+    EXPECT(prefault_all(false) > bound() / 2);
+    reach_fresh_memory(4 * TARGET_MIN);
+    EXPECT(bound() == TARGET_MIN);
 }
 
 static void demand_is_raised_once(void)
@@ -368,7 +382,7 @@ int main(void)
     unit_watchdog(60);
     atomic_store(&manager_is_missing, false); /* it is us */
     nothing_is_prefaulted_for_large_blocks();
-    reach_fresh_memory();
+    what_was_taken_bounds_it();
     demand_is_raised_once();
     no_demand_is_raised_while_resting();
     what_is_prefaulted_is_hit(true);

@@ -26,12 +26,15 @@ static void every_class_is_carved_into_every_block_once(void)
         struct superblock *s = test_superblock_new(c);
         uint8_t seen[BLOCKS_MAX] = {0};
         unsigned found = 0, rounds = 0;
+        const unit_set all = s->uncarved;
+        const unsigned units_of_a_block = s->block_bytes / superblock_unit_bytes(s) + 2; /* it may lie across */
         while (s->uncarved != 0) {
             unit_set before = s->uncarved;
             struct carving carving = superblock_carve(s, carve_some);
             EXPECT(s->uncarved == before); /* nothing changes before it is published */
             EXPECT(carving.list != 0 && carving.units != 0);
             EXPECT((carving.units & ~before) == 0);
+            EXPECT(units_count(carving.units) <= units_count(all & ~before) / CARVED_PART + units_of_a_block);
             superblock_count_carving(s, carving);
             EXPECT(superblock_check_list(s, carving.list) == NULL);
             for (uint64_t at = carving.list; at != 0; at = next_get(freelist_top(at)), found++) {
