@@ -29,13 +29,15 @@ struct batch {
     unsigned count;
     bool lends;
     bool gave_spans; /* the next pass over the spans will find them */
-    struct offline {
-        struct superblock *superblock; /* NULL: found damaged */
-        struct heap *heap;
-        unit_set units; /* uncarved, their pages to be purged */
-    } offline[BATCH];
     struct purge_batch pages;
 };
+
+/* Those of the batch; in a pass, and none between two batches.  Not in it, for the stack may be small. */
+static struct offline {
+    struct superblock *superblock; /* NULL: found damaged */
+    struct heap *heap;
+    unit_set units; /* uncarved, their pages to be purged */
+} offline[BATCH];
 
 /* ---- which ---- */
 
@@ -129,7 +131,7 @@ static void take_offline(struct batch *b, struct superblock *s)
     }
     lock_release(&h->lock);
     if (taken)
-        b->offline[b->count++] = (struct offline){s, h, 0};
+        offline[b->count++] = (struct offline){s, h, 0};
 }
 
 /* Adds units that were just uncarved to what is purged, one range for each run. */
@@ -179,17 +181,17 @@ static const char *purge_superblock(struct batch *b, struct offline *o)
 /* Purges the batch and puts it online again. */
 static void finish(struct batch *b)
 {
-    struct offline *const end = b->offline + b->count;
+    struct offline *const end = offline + b->count;
     if (b->count == 0)
         return;
     if (!b->is_own && !rcs_fence()) { /* refused, and nothing has been touched */
-        for (struct offline *o = b->offline; o < end; o++)
+        for (struct offline *o = offline; o < end; o++)
             heap_undo_offline(o->heap, o->superblock);
         b->count = 0;
         return;
     }
     /* From here on the superblocks are detached. */
-    for (struct offline *o = b->offline; o < end; o++) {
+    for (struct offline *o = offline; o < end; o++) {
         ASSERT(superblock_is_detached(o->superblock));
         if (superblock_quarantine_if(purge_superblock(b, o), o->superblock, "purge"))
             o->superblock = NULL;
@@ -197,7 +199,7 @@ static void finish(struct batch *b)
             AUDIT(superblock_check(o->superblock));
     }
     purge_batch_flush(&b->pages);
-    for (struct offline *o = b->offline; o < end; o++) {
+    for (struct offline *o = offline; o < end; o++) {
         struct superblock *s = o->superblock;
         if (s == NULL)
             continue;

@@ -3,11 +3,15 @@
 
 #include "base/bits.h"
 #include "heap/huge.h"
+#include "heap/pass.h"
 #include "heap/region.h"
+
+/* Of the batch that is being collected; in a pass. */
+static struct os_range range[OS_RANGES_MAX];
 
 void purge_batch_flush(struct purge_batch *batch)
 {
-    if (batch->count > 0 && !os_purge_ranges(batch->range, batch->count))
+    if (batch->count > 0 && !os_purge_ranges(range, batch->count))
         batch->refused = true;
     else
         batch->bytes += batch->pending_bytes;
@@ -18,6 +22,7 @@ void purge_batch_flush(struct purge_batch *batch)
 
 void purge_batch_add(struct purge_batch *batch, void *address, size_t bytes)
 {
+    ASSERT(lock_is_mine(&pass_lock));
     void *part[2];
     for (unsigned count = huge_parts(address, bytes, part), i = 0; i < count; i++) {
         uintptr_t page = align_down((uintptr_t)part[i], HUGE_PAGE_BYTES);
@@ -28,6 +33,6 @@ void purge_batch_add(struct purge_batch *batch, void *address, size_t bytes)
     huge_note_purged(address, bytes);
     if (batch->count == OS_RANGES_MAX)
         purge_batch_flush(batch);
-    batch->range[batch->count++] = (struct os_range){address, bytes};
+    range[batch->count++] = (struct os_range){address, bytes};
     batch->pending_bytes += bytes;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Pages to purge, collected into batches: a range costs a quarter of what it costs alone.
+ * Pages to purge, collected into batches: a range costs a quarter of what it costs alone.  One batch at a time, in a
+ * pass: its ranges are not in it, for a program's thread may purge on a small stack.
  */
 #ifndef SUTLER_HEAP_PURGE_BATCH_H
 #define SUTLER_HEAP_PURGE_BATCH_H
@@ -15,7 +16,6 @@ struct purge_batch {
     size_t pending_bytes;
     uintptr_t split; /* the huge page split last, since the last flush; 0: none */
     bool refused; /* some are not purged and keep their content (locked memory) */
-    struct os_range range[OS_RANGES_MAX];
 };
 
 /* Adds a range, whose content may be lost from here on.  Splits the huge pages of which it covers a part: purging a
