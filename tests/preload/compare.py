@@ -23,6 +23,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "sutler"))
+from sutler_tool import machine  # noqa: E402
+
 CASES = pathlib.Path(__file__).parent / "cases"
 
 
@@ -59,11 +62,6 @@ def preload_works(library: str) -> bool:
     return probe.returncode == 0 and os.path.basename(library) in probe.stdout
 
 
-def is_filtered() -> bool:
-    rows = pathlib.Path("/proc/self/status").read_text().splitlines()
-    return any(row.split() == ["Seccomp:", "2"] for row in rows)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("case")
@@ -76,7 +74,7 @@ def main() -> int:
     if lacks:
         print(f"SKIPPED: {options.case} needs {', '.join(lacks)}")
         return 77
-    if os.environ.get("SUTLER_SWEEP") == "on" and is_filtered():
+    if os.environ.get("SUTLER_SWEEP") == "on" and machine.filtered():
         print("SKIPPED: under a seccomp filter there is no sweep")
         return 77
     if not preload_works(options.lib):

@@ -10,14 +10,14 @@
 #include <fcntl.h>
 #include <sched.h>
 
-static inline size_t proc_read(const char *path, char *buffer, size_t size)
+static inline size_t proc_read(const char *path, char *buffer, size_t most)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
     size_t length = 0;
     ssize_t n;
-    while (length + 1 < size && (n = read(fd, buffer + length, size - 1 - length)) > 0)
+    while (length + 1 < most && (n = read(fd, buffer + length, most - 1 - length)) > 0)
         length += (size_t)n;
     close(fd);
     buffer[length] = 0;
@@ -43,6 +43,13 @@ static inline size_t proc_status_bytes(const char *name)
 static inline bool proc_is_filtered(void)
 {
     return proc_status_number("Seccomp") != 0;
+}
+
+/* Nor is there a fence where heaps go by cid: what threads left on other cpus stays there (decision 14). */
+static inline bool proc_lacks_fence(void)
+{
+    const char *sync = getenv("SUTLER_SYNC");
+    return proc_is_filtered() && (sync == NULL || strcmp(sync, "rcs") == 0);
 }
 
 static inline size_t proc_resident_bytes(void)

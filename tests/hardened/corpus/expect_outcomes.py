@@ -13,13 +13,13 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools" / "sutler"))
-from sutler_tool import corpus  # noqa: E402
+from sutler_tool import corpus, machine  # noqa: E402
 
 
 def main() -> int:
     program, wanted, column, library = Path(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
-    if len(os.sched_getaffinity(0)) < 2:
-        print("SKIPPED: it takes two cpus")
+    if len(os.sched_getaffinity(0)) < 2 or machine.filtered():
+        print("SKIPPED: it takes a manager: two cpus, and no seccomp filter")
         return 77
     if column == "sweep" and not corpus.guards_work():
         print("SKIPPED: it takes a kernel that guards pages")

@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/proc.h"
 #include "support/rng.h"
 
 /* So much is live that there is a manager, who sweeps while the threads go on. */
@@ -268,6 +269,8 @@ int main(int argc, char **argv)
     static pthread_t id[THREADS_MOST];
     const uint64_t ops = number(argc, argv, "--ops", 1000000), seed = number(argc, argv, "--seed", 1);
     const unsigned threads = (unsigned)number(argc, argv, "--threads", 4);
+    if (proc_is_filtered())
+        SKIP("no sweep is possible under a seccomp filter");
     void *first = malloc(1);
     note = mmap(NULL, COVERED / GRANULE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (note == MAP_FAILED)

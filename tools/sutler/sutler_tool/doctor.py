@@ -22,7 +22,7 @@ from typing import Iterator, Mapping, Optional, Sequence
 from rich.console import Console
 
 from . import libraries, live, machine, paths
-from .machine import chosen, read
+from .machine import chosen, filtered, read
 from .paths import ToolError
 from .preload import refusal
 
@@ -83,12 +83,6 @@ def rseq() -> Iterator[Finding]:
         yield Finding("+", "mm_cid: the kernel gives concurrency ids", "heaps are as many as threads that run at once")
     else:
         yield Finding("-", "mm_cid: not available", "heaps go by cpu number instead")
-
-
-def filtered(pid: str = "self") -> bool:
-    """Whether a seccomp filter is in force."""
-    status = read(f"/proc/{pid}/status") or ""
-    return any(line.split()[1:] not in ([], ["0"]) for line in status.splitlines() if line.startswith("Seccomp:"))
 
 
 def seccomp(explicit: Optional[str]) -> Iterator[Finding]:

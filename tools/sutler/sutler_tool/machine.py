@@ -19,6 +19,12 @@ def read(path: str) -> Optional[str]:
         return None
 
 
+def filtered(pid: str = "self") -> bool:
+    """Whether a seccomp filter is in force."""
+    status = read(f"/proc/{pid}/status") or ""
+    return any(line.split()[1:] not in ([], ["0"]) for line in status.splitlines() if line.startswith("Seccomp:"))
+
+
 def chosen(text: Optional[str]) -> Optional[str]:
     """The chosen word of `always [madvise] never`."""
     if text and "[" in text:
