@@ -3,7 +3,6 @@
 
 #include "base/bits.h"
 #include "heap/huge.h"
-#include "heap/pass.h"
 #include "heap/region.h"
 
 /* Of the batch that is being collected; in a pass. */
@@ -22,7 +21,6 @@ void purge_batch_flush(struct purge_batch *batch)
 
 void purge_batch_add(struct purge_batch *batch, void *address, size_t bytes)
 {
-    ASSERT(lock_is_mine(&pass_lock));
     void *part[2];
     for (unsigned count = huge_parts(address, bytes, part), i = 0; i < count; i++) {
         uintptr_t page = align_down((uintptr_t)part[i], HUGE_PAGE_BYTES);

@@ -3,7 +3,6 @@
  * Ranges on their way back: a huge page of which only a part goes must be split first, wherever in it the part lies,
  * and one that goes whole must not.
  */
-#include "heap/pass.h"
 #include "heap/purge_batch.h"
 
 #include "unit.h"
@@ -54,7 +53,6 @@ static void each_page_is_split_once(char *start)
 int main(void)
 {
     unit_watchdog(60);
-    pass_begin();
     char *map = unit_map(5 * HUGE), *a = (char *)align_up((uintptr_t)map, HUGE), *b = a + HUGE, *c = b + HUGE;
     uintptr_t in_a = (uintptr_t)a, in_b = (uintptr_t)b, in_c = (uintptr_t)c;
     given(a, HUGE, 0, 0, 0);                        /* one, whole */
@@ -67,6 +65,5 @@ int main(void)
     given(a + PART, 2 * HUGE, 2, in_a, in_c);       /* the one in the middle is whole */
     given(a + PART, 2 * HUGE - PART, 1, in_a, 0);   /* the end of one, and one, whole */
     each_page_is_split_once(a);
-    pass_end();
     return 0;
 }
