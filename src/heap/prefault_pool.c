@@ -6,9 +6,10 @@
 
 /* The huge page the program is in, and the next: to ask for that when the first is used up would be too late. */
 #define TARGET_MIN ((size_t)2 * HUGE_PAGE_SLICES)
-#define TAKEN_MIN ((size_t)4 * HUGE_PAGE_SLICES)
 /* What lies further ahead has left the caches again when the program comes to it. */
 #define TARGET_MAX ((8ul << 20) >> SLICE_SHIFT)
+/* What superblocks have taken before there is a pool: a quarter of it is one piece. */
+#define TAKEN_MIN ((size_t)4 * HUGE_PAGE_SLICES)
 
 static _Atomic uint64_t rest_until_ns; /* 0: not resting */
 
@@ -22,7 +23,7 @@ static struct {
     struct os_place demanded_at;
 } pool = {.front = SLICE_NONE, .target = TARGET_MIN, .expected = SIZE_MAX};
 
-/* 0, so that nobody is woken, before superblocks have taken four huge pages: a quarter of that is one piece. */
+/* At first 0, so that nobody is woken. */
 static size_t bound(void)
 {
     size_t most = min_size(TARGET_MAX, span_count.in_use_bytes >> SLICE_SHIFT >> 3), had = pool.hit + pool.miss;

@@ -8,7 +8,8 @@
  * pages, doubles when the program has caught up with it (a miss), and halves when it was purged unused.  There is none
  * before superblocks have taken 8 MiB, so a program of large blocks gets none.  It is no more than a quarter of what
  * they have taken, than the program's pace asks for (or a huge page), an eighth of what is in use (or 4 MiB), and 8
- * MiB: the program still finds in the caches what is prefaulted just ahead of it.  A purge of free spans takes what lies unused.
+ * MiB: the program still finds in the caches what is prefaulted just ahead of it.  A purge of free spans takes what lies
+ * unused.
  *
  * While a piece is prefaulted nobody but the manager has it (prefault.h).  A program that comes to it takes what lies
  * behind, and comes back later.  The pool is zero, and its slices stay marked so.

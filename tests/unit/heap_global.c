@@ -36,9 +36,7 @@ static void relist(struct heap *h, struct superblock *s)
 /* A detached superblock of `slices` slices with `live` blocks in use, which are appended to `block`. */
 static struct superblock *short_with_live(unsigned c, unsigned slices, unsigned live, void **block, unsigned *held)
 {
-    uint32_t first;
-    EXPECT(span_take(span_dense, slices, 1, &first));
-    struct superblock *s = superblock_format(first, c, slices);
+    struct superblock *s = test_superblock_of(c, slices);
     test_carve_all(s);
     for (unsigned i = 0; i < live; i++)
         block[(*held)++] = test_take(s);
@@ -257,8 +255,8 @@ static void a_refill_takes_from_the_global_heap(unsigned c)
 }
 
 /* The active superblock has room that was never touched.  Whether it stays so, and malloc goes back to another one of
- * the heap that has so many blocks free.  `shorts` others, of one slice, are listed before it: they are fuller, and have
- * too few. */
+ * the heap that has so many blocks free.  `shorts` others, of one slice, are listed before it: they are fuller, and
+ * have too few. */
 static bool comes_before_carving(unsigned c, unsigned free_blocks, unsigned shorts)
 {
     struct heap *h = test_heap_new(true);

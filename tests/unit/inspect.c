@@ -290,11 +290,16 @@ void test_heap_bind(struct heap *h)
     rcs_fence();
 }
 
-struct superblock *test_superblock_new(unsigned c)
+struct superblock *test_superblock_of(unsigned c, unsigned slices)
 {
     uint32_t first;
-    EXPECT(span_take(span_dense, size_class[c].slices, 1, &first));
-    return superblock_format(first, c, size_class[c].slices);
+    EXPECT(span_take(span_dense, slices, 1, &first));
+    return superblock_format(first, c, slices);
+}
+
+struct superblock *test_superblock_new(unsigned c)
+{
+    return test_superblock_of(c, size_class[c].slices);
 }
 
 void test_carve_all(struct superblock *s)

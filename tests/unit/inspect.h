@@ -52,8 +52,9 @@ struct heap *test_heap_new(bool listed);
  * with one thread. */
 void test_heap_bind(struct heap *h);
 
-/* A fresh detached superblock of class `c`. */
+/* A fresh detached superblock of class `c`, as long as its class says; or of `slices` slices. */
 struct superblock *test_superblock_new(unsigned c);
+struct superblock *test_superblock_of(unsigned c, unsigned slices);
 
 /* Exclusive superblocks: carves everything, takes a block (NULL if the list is empty), gives one back. */
 void test_carve_all(struct superblock *s);

@@ -22,7 +22,6 @@
 #include "sutler/sutler.h"
 
 #define MADV_GUARD_INSTALL 102
-#define SKIPPED 77
 
 static void fail(const char *what)
 {
@@ -206,7 +205,7 @@ static void quarantine_fork(bool on)
 {
     pthread_t thread;
     if (proc_lacks_fence())
-        _exit(SKIPPED);
+        SKIP("takes a fence, which there is none of under a seccomp filter");
     purge = (size_t(*)(void))dlsym(RTLD_DEFAULT, "sutler_purge");
     if (purge == NULL)
         fail("there is no sutler_purge");
@@ -266,7 +265,7 @@ static void guard(bool on)
     char words[2000];
     void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (madvise(page, 4096, MADV_GUARD_INSTALL) != 0)
-        _exit(SKIPPED);
+        SKIP("it takes a kernel that guards pages");
     int status = end_of(write_far_behind, words, sizeof words);
     expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, on, "a page behind a large block traps");
 }
@@ -312,7 +311,7 @@ static void write_behind_and_live_on(void)
 static void audit(bool on)
 {
     if (sysconf(_SC_NPROCESSORS_ONLN) < 2 || proc_is_filtered())
-        _exit(SKIPPED);
+        SKIP("it takes a manager: two cpus, and no seccomp filter");
     expect(is_caught(write_behind_and_live_on, "audit(): overflow"), on,
            "the manager finds what is written behind a block");
 }
@@ -488,8 +487,8 @@ static void file(bool on)
 {
     static char path[] = "/tmp/sutler-report-XXXXXX";
     char words[2000];
-    if (proc_is_filtered()) /* then standard error is told */
-        _exit(SKIPPED);
+    if (proc_is_filtered())
+        SKIP("under a seccomp filter standard error is told");
     if (getenv("SUTLER_REPORT_FILE") == NULL) {
         close(mkstemp(path));
         setenv("SUTLER_REPORT_FILE", path, 1);
