@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/pass.h"
 
+#define MOMENT_NS 100000ull
+
 struct lock pass_lock = LOCK_FREE(rank_pass);
 
 static _Atomic uint32_t pauses; /* forks under way; the manager sleeps on it */
@@ -25,17 +27,33 @@ static bool go_to_work(void)
     return false;
 }
 
-void pass_begin(void)
+/* A thread of the program that has the lock is not to yield to the manager batch by batch: it is doing the manager's
+ * work, and a malloc_trim of many spans took twice its time.  So the manager looks from time to time. */
+static void take_in_background(void)
+{
+    while (!lock_try(&pass_lock))
+        os_sleep(MOMENT_NS);
+}
+
+static void begin_in_background(void)
 {
     for (;;) {
-        lock_take(&pass_lock);
-        if (!background_thread_is_caller() || go_to_work())
+        take_in_background();
+        if (go_to_work())
             return;
         lock_release(&pass_lock); /* a thread of the program must not wait for the fork to end */
         uint32_t seen = atomic_load(&pauses);
         if (seen != 0)
             os_futex_wait(&pauses, seen);
     }
+}
+
+void pass_begin(void)
+{
+    if (background_thread_is_caller())
+        begin_in_background();
+    else
+        lock_take(&pass_lock);
 }
 
 bool pass_try_begin(void)
@@ -61,9 +79,8 @@ void pass_yield(void)
 {
     if (!pass_is_wanted())
         return;
-    const uint64_t moment_ns = 100000;
     pass_end();
-    os_sleep(moment_ns); /* else we would take the lock again before they wake */
+    os_sleep(MOMENT_NS); /* else we would take the lock again before they wake */
     pass_begin();
 }
 
