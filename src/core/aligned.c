@@ -48,6 +48,8 @@ EXPORT void *valloc(size_t size)
     return allocate_aligned(size, os_page_bytes);
 }
 
+void *pvalloc(size_t size); /* musl does not declare it */
+
 EXPORT void *pvalloc(size_t size)
 {
     core_ready();

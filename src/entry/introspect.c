@@ -48,7 +48,6 @@ EXPORT size_t malloc_good_size(size_t size)
 }
 
 /* musl declares none of these. */
-int mallopt(int parameter, int value);
 int malloc_trim(size_t pad);
 int malloc_info(int options, FILE *file);
 void malloc_stats(void);
@@ -65,10 +64,10 @@ EXPORT int malloc_trim(size_t pad)
     return bytes > 0;
 }
 
+#ifdef M_MXFAST /* musl has none of its parameters */
 EXPORT int mallopt(int parameter, int value)
 {
     switch (parameter) {
-#ifdef M_MXFAST
     case M_MXFAST:
         return value >= 0 && value <= (int)(80 * sizeof(size_t) / 4);
     case M_MMAP_THRESHOLD:
@@ -79,11 +78,11 @@ EXPORT int mallopt(int parameter, int value)
     case M_ARENA_TEST:
     case M_ARENA_MAX:
         return 1;
-#endif
     default:
         return 0;
     }
 }
+#endif
 
 struct summary {
     struct sutler_stats stats;

@@ -21,6 +21,9 @@ set(SUTLER_ALL_MODES rcs cpu thread norseq)
 if(CMAKE_CROSSCOMPILING)
   # qemu-user has no rseq.
   set(SUTLER_ALL_MODES cpu thread)
+elseif(NOT SUTLER_HAS_GLIBC)
+  # musl registers no rseq area: what the library then does by itself.
+  set(SUTLER_ALL_MODES norseq)
 endif()
 if(NOT TARGET sutler_policies)
   list(REMOVE_ITEM SUTLER_ALL_MODES thread)
@@ -95,6 +98,8 @@ function(sutler_test)
   endif()
   if(CMAKE_CROSSCOMPILING)
     set(arg_MODES cpu)
+  elseif(NOT SUTLER_HAS_GLIBC)
+    set(arg_MODES norseq)
   endif()
 
   set(command ${arg_COMMAND})

@@ -103,6 +103,9 @@ def odd_programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Pa
     shutil.copy(normal, marked)
     marked.chmod(0o4755)
     plain.write_text("text")
+    foreign = folder / "foreign"
+    if shutil.which("musl-gcc"):
+        subprocess.run(["musl-gcc", "-o", str(foreign), str(folder / "main.c")], check=True)
     script = folder / "script"
     script.write_text(f"#!{static} -x\n")
     script.chmod(0o755)
@@ -111,14 +114,19 @@ def odd_programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Pa
         "setuid": (marked, "setuid"),
         "missing": (folder / "nothing", "not found"),
         "plain": (plain, "not executable"),
+        "musl": (foreign, "./sutler build musl"),
         "folder": (folder, "directory"),
         "script of a static interpreter": (script, "statically linked"),
     }
 
 
-@pytest.mark.parametrize("kind", ["static", "setuid", "missing", "plain", "folder", "script of a static interpreter"])
+@pytest.mark.parametrize(
+    "kind", ["static", "setuid", "missing", "plain", "folder", "script of a static interpreter", "musl"]
+)
 def test_both_refuse_for_the_same_reason(kind: str, odd_programs, good_library: Path) -> None:
     program, reason = odd_programs[kind]
+    if kind == "musl" and not program.exists():
+        pytest.skip("there is no musl-gcc")
     assert reason in refusal(str(program))
     done = door("run", "--library", str(good_library), "--", str(program))
     assert done.returncode == 2 and reason in done.stderr

@@ -112,7 +112,7 @@ def run(
 
 @app.command()
 def build(
-    presets: List[str] = typer.Argument(None, help="release, debug, asan, tsan, ubsan, coverage, aarch64"),
+    presets: List[str] = typer.Argument(None, help="release, debug, asan, tsan, ubsan, coverage, aarch64, musl"),
 ) -> None:
     """Build the library."""
     from .paths import build_preset

@@ -56,7 +56,10 @@ def refusal(program: str, through_script: bool = True) -> str:
         if interpreter == "":
             return f"'{program}' is statically linked: no malloc is left to replace. Link it with libsutler.a instead"
         if interpreter and "/ld-musl" in interpreter:
-            return f"'{program}' uses musl, and this library is built for glibc"
+            return (
+                f"'{program}' uses musl, and this library is built for glibc. "
+                "./sutler build musl makes one for LD_PRELOAD"
+            )
     elif head[:2] == b"#!" and through_script:
         words = head[2:].split(b"\n", 1)[0].split()
         if words:

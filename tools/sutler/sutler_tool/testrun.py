@@ -106,6 +106,7 @@ BUILDS = (
         options=("-DSUTLER_TESTS=ON",),
         needs=("aarch64-linux-gnu-gcc", "aarch64-linux-gnu-g++", "qemu-aarch64"),
     ),
+    Build("musl", ci="^ci$", full="^(ci|full)$", options=("-DSUTLER_TESTS=ON",), needs=("musl-gcc",)),
     Build("asan", ci=None, full="^(ci|full)$", may_be_empty=True),
     Build("ubsan", ci=None, full="^(ci|full)$", may_be_empty=True),
     Build("tsan", ci=None, full="^(ci|full)$", may_be_empty=True),
