@@ -278,7 +278,7 @@ static struct heap *my_heap(void)
     uint32_t count = LOAD_RELAXED(&heap_count);
     if (UNLIKELY(count == 0))
         count = count_heaps();
-    uint64_t hash = (uint64_t)(uintptr_t)__builtin_thread_pointer() * 0x9e3779b97f4a7c15u;
+    uint64_t hash = (uint64_t)(uintptr_t)pthread_self() * 0x9e3779b97f4a7c15u;
     return &heaps[(hash >> 32) * count >> 32];
 }
 

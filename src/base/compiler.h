@@ -27,6 +27,18 @@
 /* The same for a variable that several files read. */
 #define THREAD_SHARED __thread __attribute__((tls_model("initial-exec")))
 
+/* What the thread's variables lie around. */
+#if defined(__x86_64__) && !defined(__clang__) && __GNUC__ < 11
+static inline void *own_thread_pointer(void)
+{
+    void *pointer;
+    __asm__("movq %%fs:0, %0" : "=r"(pointer));
+    return pointer;
+}
+#else
+#define own_thread_pointer() __builtin_thread_pointer()
+#endif
+
 /* In a loop that waits for another processor, for a few nanoseconds. */
 static inline void cpu_relax(void)
 {

@@ -53,7 +53,9 @@ static void *take_locked(unsigned c)
 
 static void *take_by_section(unsigned c)
 {
-    for (int i = rcs_is_suspended() ? TRIES_MAX : 0; i < TRIES_MAX; i++) {
+    if (rcs_is_suspended())
+        return heap_take_unbound(c);
+    for (int i = 0; i < TRIES_MAX; i++) {
         struct heap *h = own_heap();
         if (h == NULL)
             return NULL;

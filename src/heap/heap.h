@@ -155,6 +155,9 @@ void *heap_take_fresh(struct heap *h, unsigned c);
 /* Takes one block without any section, however often sections abort: for debuggers that step through them.  It comes
  * from the same superblock every time, so a program stepped from end to end does not grow by one a malloc. */
 void *heap_take_detached(struct heap *h, unsigned c);
+/* A block of the global heap, whose lock it takes: for threads that run no sections (rcs_is_suspended).  It needs no
+ * fence.  NULL without memory; or if all that was free of a superblock is damaged. */
+void *heap_take_unbound(unsigned c);
 /* Before memory is refused: a block of any heap's superblock, which becomes h's, or of a fresh one however short.  `h`
  * may be NULL, where there is no memory for a heap: then it is the global heap's.  No lock held. */
 void *heap_take_wherever(struct heap *h, unsigned c);
@@ -172,6 +175,8 @@ void global_want(const struct heap *h, unsigned c);
 /* The one of class `c` that heap_find_fullest, heap_find_further or heap_find_any finds there, detached; NULL if there
  * is none. */
 struct superblock *global_take(unsigned c, struct superblock *(*find)(struct heap *, unsigned));
+/* The same by who has the lock. */
+struct superblock *global_detach(unsigned c, struct superblock *(*find)(struct heap *, unsigned));
 
 /* ---- other cids' heaps (takeover.c) ---- */
 /* Each call looks at a few of the other heaps, the next ones each time: so what is free in a heap that nobody runs on

@@ -387,3 +387,17 @@ void *heap_take_detached(struct heap *h, unsigned c)
         block = take_from(h, s);
     return block;
 }
+
+void *heap_take_unbound(unsigned c)
+{
+    struct heap *global = global_heap_of(c);
+    void *block = NULL;
+    lock_take(&global->lock);
+    struct superblock *s = global_detach(c, heap_find_fullest);
+    if (s == NULL && (s = fresh(global, c)) == NULL)
+        s = fresh_short(global, c);
+    if (s != NULL)
+        block = take_from(global, s);
+    lock_release(&global->lock);
+    return block;
+}

@@ -220,18 +220,26 @@ void global_adopt(struct superblock *s)
     lock_release(&global->lock);
 }
 
-struct superblock *global_take(unsigned c, struct superblock *(*find)(struct heap *, unsigned))
+struct superblock *global_detach(unsigned c, struct superblock *(*find)(struct heap *, unsigned))
 {
     struct heap *global = global_heap_of(c);
-    if (__atomic_load_n(&global->class[c].listed, __ATOMIC_RELAXED) == 0 && !heap_has_pending(global))
-        return NULL;
-    lock_take(&global->lock);
+    ASSERT(lock_is_mine(&global->lock));
     heap_flush_pending(global);
     struct superblock *s = find(global, c);
     if (s != NULL) {
         heap_list_remove(global, s);
         superblock_clear_owner(s);
     }
+    return s;
+}
+
+struct superblock *global_take(unsigned c, struct superblock *(*find)(struct heap *, unsigned))
+{
+    struct heap *global = global_heap_of(c);
+    if (__atomic_load_n(&global->class[c].listed, __ATOMIC_RELAXED) == 0 && !heap_has_pending(global))
+        return NULL;
+    lock_take(&global->lock);
+    struct superblock *s = global_detach(c, find);
     lock_release(&global->lock);
     return s;
 }

@@ -17,7 +17,7 @@ void background_thread_set(const void *thread_pointer)
 
 bool background_thread_is_caller(void)
 {
-    return __builtin_thread_pointer() == atomic_load_explicit(&background, memory_order_relaxed);
+    return own_thread_pointer() == atomic_load_explicit(&background, memory_order_relaxed);
 }
 
 void wait_count(uint64_t since_ns)

@@ -71,7 +71,7 @@ bool background_thread_is_caller(void);
 static inline uint32_t lock_mark(void)
 {
 #ifdef SUTLER_DEBUG
-    return (uint32_t)((uintptr_t)__builtin_thread_pointer() >> 4) | 1;
+    return (uint32_t)((uintptr_t)own_thread_pointer() >> 4) | 1;
 #else
     return 1;
 #endif

@@ -86,7 +86,7 @@ void os_thread_block_prepare(void *thread_pointer)
 #if defined(__x86_64__)
     /* %fs:0 and %fs:16 point to the block itself; %fs:40 is the stack protector's canary, %fs:48
      * libc's pointer guard. */
-    const uintptr_t *own = (const uintptr_t *)__builtin_thread_pointer();
+    const uintptr_t *own = (const uintptr_t *)own_thread_pointer();
     uintptr_t *block = thread_pointer;
     block[0] = block[2] = (uintptr_t)thread_pointer;
     block[5] = own[5];
@@ -230,6 +230,11 @@ const volatile char *os_single_threaded(void)
 {
     static const char never;
     return &__libc_single_threaded != NULL ? &__libc_single_threaded : &never;
+}
+
+bool os_rseq_register(void *area, uint32_t bytes, uint32_t signature)
+{
+    return !sys_failed(sys_call_if(need_plain, SYS_rseq, (long)area, bytes, 0, signature, 0, 0));
 }
 
 #define FENCE(name, command)                                                                                           \

@@ -83,7 +83,7 @@ unsigned os_current_cpu(void)
 {
     unsigned cpu = 0;
     if (&__rseq_offset != NULL && &__rseq_size != NULL && __rseq_size != 0) {
-        int32_t id = *(volatile int32_t *)((char *)__builtin_thread_pointer() + __rseq_offset + RSEQ_CPU_ID);
+        int32_t id = *(volatile int32_t *)((char *)own_thread_pointer() + __rseq_offset + RSEQ_CPU_ID);
         if (likely(id >= 0))
             return (unsigned)id;
     }

@@ -14,6 +14,7 @@
 #include "base/tally.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "rcs/area.h"
 #include "rcs/hot.h"
 #include "rcs/restart.h"
 
@@ -26,19 +27,29 @@ unsigned slot_count, slot_nobody;
 enum sync_mode sync_mode = sync_cpu;
 enum rcs_verdict rcs_verdict = rcs_not_asked;
 
-/* glibc 2.35 and later say where they registered each thread's rseq area. */
-extern const ptrdiff_t __rseq_offset __attribute__((weak));
-extern const unsigned int __rseq_size __attribute__((weak));
-
 #ifndef AT_RSEQ_FEATURE_SIZE
 #define AT_RSEQ_FEATURE_SIZE 27
 #endif
 
-/* mm_cid is there if the kernel fills 28 bytes and libc registered as many.  glibc 2.35-2.40 registers 32 whatever it
+/* The areas are the library's own. */
+static bool is_own;
+
+/* mm_cid is there if the kernel fills 28 bytes and as many are registered.  glibc 2.35-2.40 registers 32 whatever it
  * reports in __rseq_size, which is 32 or 20. */
 static bool has_mm_cid(void)
 {
-    return getauxval(AT_RSEQ_FEATURE_SIZE) >= 28 && (__rseq_size >= 28 || __rseq_size == 20) && mm_cid_is_sound();
+    return getauxval(AT_RSEQ_FEATURE_SIZE) >= 28 && (is_own || __rseq_size >= 28 || __rseq_size == 20) &&
+           mm_cid_is_sound();
+}
+
+/* Whether the calling thread has an area, and where. */
+static bool find_area(void)
+{
+    is_own = !area_is_of_libc();
+    if (is_own ? !area_register() : __rseq_size == 0)
+        return false;
+    hot.rseq = is_own ? area_offset() : __rseq_offset;
+    return *(volatile int32_t *)((char *)own_thread_pointer() + hot.rseq + RSEQ_CPU_ID) >= 0;
 }
 
 /* Two sections that commit and one that must not. */
@@ -60,12 +71,10 @@ static enum rcs_verdict probe(enum sync_mode wanted, struct heap *empty)
 {
     if (wanted != sync_rcs)
         return rcs_not_asked;
-    if (&__rseq_offset == NULL || &__rseq_size == NULL || __rseq_size == 0)
+    if (!find_area())
         return rcs_no_libc;
-    hot.rseq = __rseq_offset;
     hot.cid = hot.rseq + (has_mm_cid() ? RSEQ_MM_CID : RSEQ_CPU_ID);
-    int32_t cpu = *(volatile int32_t *)((char *)__builtin_thread_pointer() + hot.rseq + RSEQ_CPU_ID);
-    if (cpu < 0 || sync_cid() >= slot_count)
+    if (sync_cid() >= slot_count)
         return rcs_no_libc;
     bool fenced = os_has_rseq_fence();
     if (fenced && (!os_rseq_fence_register() || !os_rseq_fence()))
@@ -93,16 +102,27 @@ void rcs_start(enum sync_mode wanted, struct heap *empty)
 }
 
 THREAD_SHARED uint32_t sync_slot_last = SLOT_MAX;
+THREAD_SHARED uint8_t rcs_suspended;
+
+/* Of a thread that has not registered its area.  If that cannot be done the thread runs no sections, ever. */
+static COLD unsigned slot_of_newcomer(void)
+{
+    if (!rcs_is_suspended() && area_register())
+        return sync_cid();
+    if (!rcs_is_suspended())
+        rcs_suspended = 1;
+    return os_current_cpu() % slot_count;
+}
 
 unsigned sync_slot(void)
 {
-    if (sync_mode == sync_rcs)
-        return sync_cid();
+    if (sync_mode == sync_rcs) {
+        unsigned cid = sync_cid();
+        return likely(cid != SLOT_MAX) || !is_own ? cid : slot_of_newcomer();
+    }
     sync_slot_last = os_current_cpu() % slot_count;
     return sync_slot_last;
 }
-
-THREAD_SHARED uint8_t rcs_suspended;
 
 /* libc does not know of the manager. */
 static _Atomic bool had_manager;

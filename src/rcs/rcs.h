@@ -64,7 +64,7 @@ unsigned sync_slot(void);
 /* The same in rcs mode alone, inline. */
 static inline unsigned sync_cid(void)
 {
-    return *(volatile uint32_t *)((char *)__builtin_thread_pointer() + hot.cid);
+    return *(volatile uint32_t *)((char *)own_thread_pointer() + hot.cid);
 }
 /* For what cids have `count` of, though there may be more of them: which one the caller should use; a hint, too. */
 static inline unsigned sync_slot_among(unsigned count)

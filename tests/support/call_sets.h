@@ -23,6 +23,9 @@
 #define CALLS_AARCH64(CALL)                                                                                            \
     CALL(uname) CALL(timer_create) CALL(timer_settime) CALL(timer_delete) CALL(rt_sigaction) CALL(rt_sigprocmask)
 
+/* The same in each thread, where libc is too old to do it. */
+#define CALLS_AREAS(CALL) CALL(rseq)
+
 /* Where no filter is in force, in the hardened library with SUTLER_SWEEP. */
 #define CALLS_SWEEP(CALL)                                                                                              \
     CALL(userfaultfd) CALL(ioctl) CALL(pread64) CALL(process_vm_readv) CALL(rt_tgsigqueueinfo) CALL(rt_sigaction)      \

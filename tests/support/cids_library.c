@@ -35,7 +35,7 @@ void __wrap_rcs_start(enum sync_mode wanted, struct heap *empty)
     __real_rcs_start(wanted, empty);
     bound = 0;
     if (sync_mode == sync_rcs)
-        hot.cid = (char *)&bound - (char *)__builtin_thread_pointer();
+        hot.cid = (char *)&bound - (char *)own_thread_pointer();
 }
 
 /* The caller was moved there. */

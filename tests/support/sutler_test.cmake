@@ -14,10 +14,11 @@
 #
 # A mode is rcs or cpu (SUTLER_SYNC); or norseq: the kernel's rseq withheld by the C library, everything else at its
 # default, so that the library's own fallback is what runs; or thread: locks, and more heaps than cpus, chosen by a hash of
-# the thread (papers/policies), so that threads share heaps they did not in cpu mode.  Where ARGS and FULL_ARGS differ the long run is a test of
-# its own, NAME.MODE.full; otherwise one test carries both labels.
+# the thread (papers/policies), so that threads share heaps they did not in cpu mode; or own: rcs, with the C library's
+# rseq areas withheld and the library's own in their place, as where the C library is too old.  Where ARGS and FULL_ARGS
+# differ the long run is a test of its own, NAME.MODE.full; otherwise one test carries both labels.
 
-set(SUTLER_ALL_MODES rcs cpu thread norseq)
+set(SUTLER_ALL_MODES rcs cpu thread norseq own)
 if(CMAKE_CROSSCOMPILING)
   # qemu-user has no rseq.
   set(SUTLER_ALL_MODES cpu thread)
@@ -34,6 +35,9 @@ macro(sutler_mode mode)
   set(library sutler)
   if("${mode}" STREQUAL "norseq")
     set(mode_environment GLIBC_TUNABLES=glibc.pthread.rseq=0)
+  elseif("${mode}" STREQUAL "own")
+    set(mode_environment GLIBC_TUNABLES=glibc.pthread.rseq=0 SUTLER_SYNC=rcs)
+    set(library sutler_own_areas)
   elseif("${mode}" STREQUAL "thread")
     set(mode_environment SUTLER_SYNC=cpu SUTLER_POLICY=thread)
     set(library sutler_policies)

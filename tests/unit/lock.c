@@ -17,7 +17,7 @@ static _Atomic bool waiting;
 static void *wait_for_it(void *is_manager)
 {
     if (is_manager != NULL)
-        background_thread_set(__builtin_thread_pointer());
+        background_thread_set(own_thread_pointer());
     atomic_store(&waiting, true);
     lock_take(&lock);
     lock_release(&lock);

@@ -24,7 +24,7 @@ void __wrap_os_sleep(uint64_t ns)
 static void *come(void *as_manager)
 {
     if (as_manager != NULL)
-        background_thread_set(__builtin_thread_pointer());
+        background_thread_set(own_thread_pointer());
     pass_begin();
     came = true;
     pass_end();

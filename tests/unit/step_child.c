@@ -28,7 +28,7 @@ __asm__(".text\n"
 
 static uint32_t *rseq_field(size_t offset)
 {
-    return (uint32_t *)((char *)__builtin_thread_pointer() + __rseq_offset + offset);
+    return (uint32_t *)((char *)own_thread_pointer() + __rseq_offset + offset);
 }
 
 static long rseq_call(int flags)
