@@ -67,7 +67,7 @@ AS_IN_RELEASE = {
     "errors": "number interior free_end",
     "preload": "sort gawk perl sqlite node php rustc coreutils stress_ng ruby nginx fakeroot eatmydata cgo faketime libpsx "
     "bubblewrap *[.]cpu$ *[.]thread$ *[.]norseq$ *[.]own$",
-    "surroundings": "area_taken[.]norseq fork_stdio_ fork_guest_ service_ preauth_",
+    "surroundings": "area_taken fork_stdio_ fork_guest_ service_ preauth_",
     "manager": "whether limit leave_asleep_raw unnoticed",
     "limits": "ulimit_v_300000 as_200 gdb_ restarts *[.]norseq$",
     "unit": "rcs_every_instruction rcs_single_step heap_groups[.]cpu heap_groups[.]thread",
