@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@
 #endif
 #define PLACES 4096
 #define OPS 100000
+#define PEAK_MIB_MAX 500 /* there are 5 MiB of blocks */
 
 enum kind { plain, taken, filtered };
 
@@ -134,6 +136,9 @@ int main(void)
     run(filtered, filtered);
     for (int i = 0; i < PLACES; i++)
         free(table[i]);
+    struct rusage usage;
+    CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
+    CHECK_MSG(usage.ru_maxrss / 1024 < PEAK_MIB_MAX, "%ld MiB at the peak", usage.ru_maxrss / 1024);
     test_say("%u of 2 threads had an area of libc's\n", refused);
     return 0;
 }
