@@ -184,12 +184,10 @@ static struct superblock *heap_find(struct heap *h, unsigned c)
     return s != NULL ? s : heap_take_from_resting(h, c);
 }
 
-/* The same, or one of fresh memory. */
-static struct superblock *acquire(struct heap *h, unsigned c)
+/* One of fresh memory, however short. */
+static struct superblock *fresh_at_all(const struct heap *h, unsigned c)
 {
-    struct superblock *s = heap_find(h, c);
-    if (s == NULL)
-        s = fresh(h, c);
+    struct superblock *s = fresh(h, c);
     return s != NULL ? s : fresh_short(h, c);
 }
 
@@ -368,7 +366,7 @@ void *heap_take_wherever(struct heap *h, unsigned c)
     if (h == NULL)
         h = global_heap_of(c);
     for (int i = 0; block == NULL && i < tries; i++) {
-        if ((s = heap_take_from_any(c)) == NULL && (s = fresh(h, c)) == NULL && (s = fresh_short(h, c)) == NULL)
+        if ((s = heap_take_from_any(c)) == NULL && (s = fresh_at_all(h, c)) == NULL)
             return NULL;
         lock_take(&h->lock);
         block = take_from(h, s);
@@ -383,7 +381,7 @@ void *heap_take_detached(struct heap *h, unsigned c)
     /* A listed superblock of the caller's own heap is detached by a fence as if it were another heap's. */
     struct superblock *s = heap_detach(h, heap_find_fullest(h, c));
     void *block = s != NULL ? take_from(h, s) : NULL;
-    if (block == NULL && (s = acquire(h, c)) != NULL)
+    if (block == NULL && ((s = heap_find(h, c)) != NULL || (s = fresh_at_all(h, c)) != NULL))
         block = take_from(h, s);
     return block;
 }
@@ -394,9 +392,7 @@ void *heap_take_unbound(unsigned c)
     void *block = NULL;
     lock_take(&global->lock);
     struct superblock *s = global_detach(c, heap_find_fullest);
-    if (s == NULL && (s = fresh(global, c)) == NULL)
-        s = fresh_short(global, c);
-    if (s != NULL)
+    if (s != NULL || (s = fresh_at_all(global, c)) != NULL)
         block = take_from(global, s);
     lock_release(&global->lock);
     return block;

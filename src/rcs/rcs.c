@@ -107,10 +107,11 @@ THREAD_SHARED uint8_t rcs_suspended;
 /* Of a thread that has not registered its area.  If that cannot be done the thread runs no sections, ever. */
 static COLD unsigned slot_of_newcomer(void)
 {
-    if (!rcs_is_suspended() && area_register())
-        return sync_cid();
-    if (!rcs_is_suspended())
+    if (!rcs_is_suspended()) {
+        if (area_register())
+            return sync_cid();
         rcs_suspended = 1;
+    }
     return os_current_cpu() % slot_count;
 }
 
