@@ -23,12 +23,15 @@ static enum refill refill_failed(enum rcs_result result)
 }
 
 /* If threads of other heaps free into `s` while this one allocates from it, they contend for its descriptor over a few
- * blocks a refill.  It is better to allocate elsewhere until more have come back.  (With larger blocks that would take
- * too much memory.) */
+ * blocks a refill, and for the blocks, which are handed out while their lines are still in the other cpu's first cache
+ * or in use there.  It is better to allocate elsewhere until a quarter of the superblock has come back, or more of a
+ * short one than such a cache holds.  (With larger blocks that would take too much memory.) */
 static bool remote_is_trickle(const struct superblock *s)
 {
-    unsigned back = freelist_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed));
-    return back != 0 && back < s->blocks / 4 && s->block_bytes <= 1024;
+    const size_t cached_bytes = 64 << 10;
+    const size_t back = freelist_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed));
+    const bool is_little = back < s->blocks / 4u || (superblock_is_carvable(s) && back * s->block_bytes < cached_bytes);
+    return back != 0 && is_little && s->block_bytes <= 1024;
 }
 
 /* Gives `s`, of heap `h`, a list if it has none: its remote frees, else as many newly carved blocks as `amount` says.

@@ -123,6 +123,13 @@ static void set_uncarved(struct superblock *s, unit_set uncarved)
 
 /* ---- birth ---- */
 
+/* A block alone, in the place of another slice's chain, is no batch. */
+static uint8_t batch_of(const struct superblock *s)
+{
+    const size_t batch = min_size(min_size(BATCH_BLOCKS, BATCH_BYTES / s->block_bytes), s->blocks / BATCH_PART);
+    return batch < 2 ? 0 : (uint8_t)batch;
+}
+
 struct superblock *superblock_format(uint32_t first, unsigned class, unsigned slices)
 {
     struct superblock *s = superblock_at_slice(first);
@@ -141,7 +148,7 @@ struct superblock *superblock_format(uint32_t first, unsigned class, unsigned sl
     s->carved = 0;
     s->class = (uint8_t)class;
     s->group = group_none;
-    s->batch = row->bytes > BATCH_BLOCK_MAX ? 0 : (uint8_t)min_size(BATCH_BLOCKS, BATCH_BYTES / row->bytes);
+    s->batch = batch_of(s);
     s->was_stale = s->has_holes = s->has_lent = false;
     set_uncarved(s, all_units(s, unit_shift(s)));
     s->dirty = used_units(s);

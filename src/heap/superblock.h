@@ -58,11 +58,12 @@ enum group {
     group_none /* on no list */
 };
 
-/* Blocks freed from another heap are sent so many at a time, and no more than so many bytes; larger ones one by one. */
-#define BATCH_BLOCKS 32u
-#define BATCH_BYTES 4096u
-#define BATCH_BLOCK_MAX 1024u
-_Static_assert(BATCH_BYTES / BATCH_BLOCK_MAX > 1, "a block alone, in the place of another slice's chain, is no batch");
+/* Blocks freed from another heap are sent so many at a time, no more than so many bytes, and no more than this part of
+ * the superblock: while they wait, its owner cannot have them. */
+#define BATCH_BLOCKS 128u
+#define BATCH_BYTES 32768u
+#define BATCH_PART 4u
+_Static_assert(BATCH_BLOCKS <= UINT8_MAX, "the width of `batch`");
 
 /* What a superblock of the smallest class has room for. */
 #define SUPERBLOCK_BLOCKS_MAX 4096
@@ -84,7 +85,7 @@ struct superblock {
             uint16_t threshold; /* a free that brings the count here calls the notify handler */
             uint16_t blocks;    /* how many there are room for */
             uint32_t block_bytes : 24;
-            uint8_t batch; /* blocks freed from another heap are sent so many at a time (outbox.h); 0: each by itself */
+            uint8_t batch; /* blocks freed from another heap are sent so many at a time (outbox.h); 0: one by one */
         };
     };
     uintptr_t base;      /* where the first block starts */

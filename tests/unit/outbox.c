@@ -96,8 +96,9 @@ static void larger_blocks_are_fewer_to_a_batch(void)
 {
     for (unsigned c = 0; c < CLASS_COUNT; c++) {
         struct superblock *s = test_superblock_new(c);
-        EXPECT_EQ(s->batch == 0, s->block_bytes > BATCH_BLOCK_MAX);
-        EXPECT(s->batch <= BATCH_BLOCKS && s->batch * s->block_bytes <= BATCH_BYTES);
+        EXPECT_EQ(s->batch == 0, s->block_bytes > BATCH_BYTES / 2 || s->blocks < 2 * BATCH_PART);
+        EXPECT(s->batch != 1 && s->batch <= BATCH_BLOCKS && s->batch * s->block_bytes <= BATCH_BYTES);
+        EXPECT(s->batch * BATCH_PART <= s->blocks);
         test_superblock_drop(s);
     }
 }

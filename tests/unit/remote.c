@@ -97,6 +97,34 @@ static void the_mark_stays_out_of_links(void)
     test_superblock_drop(s);
 }
 
+/* What others free is handed out again only when malloc has nothing else in a short superblock: by then the blocks have
+ * left the other cpu's first cache. */
+static void a_short_superblock_is_carved_before_its_blocks_come_again(void)
+{
+    const size_t bytes = 64;
+    void *first = malloc(bytes), *block = NULL;
+    struct superblock *s = superblock_of(first);
+    const unsigned back = s->blocks / 3, blocks = s->blocks; /* no trickle: more than a quarter */
+    EXPECT(blocks * bytes <= SLICE_BYTES && superblock_is_carvable(s));
+    void **taken = calloc(blocks, sizeof *taken);
+    taken[0] = first;
+    for (unsigned i = 1; i < blocks; i++) {
+        taken[i] = block = malloc(bytes);
+        EXPECT(superblock_of(block) == s);
+        if (i == back)
+            for (unsigned j = 0; j < back; j++)
+                remote_push(s, taken[j]);
+        EXPECT_EQ(freelist_count(s->x_remote), i < back ? 0 : back);
+    }
+    block = malloc(bytes); /* there is no other */
+    EXPECT(block == taken[back - 1]);
+    EXPECT_EQ(s->x_remote, 0);
+    free(block);
+    for (unsigned i = back; i < blocks; i++)
+        free(taken[i]);
+    free(taken);
+}
+
 /* ---- many pushers, one taker ---- */
 
 static struct superblock *shared;
@@ -239,6 +267,7 @@ int main(int argc, char **argv)
     unit_print_mode();
     unit_watchdog(120);
     struct rng rng = unit_rng();
+    a_short_superblock_is_carved_before_its_blocks_come_again();
     words_of_one_thread();
     nothing_returned_changes_nothing();
     the_mark_stays_out_of_links();
