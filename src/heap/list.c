@@ -55,3 +55,17 @@ const char *superblock_check_all_free(const struct superblock *s, uint64_t list)
     }
     return likely(named == heads) ? NULL : superblock_check_list(s, list);
 }
+
+bool superblock_list_is_scattered(const struct superblock *s)
+{
+    const unsigned looks = 16;
+    const uintptr_t near = (uintptr_t)s->block_bytes * 4;
+    unsigned apart = 0;
+    if (s->carved < looks * looks || s->whole_bytes != s->carved * s->block_bytes)
+        return false;
+    for (unsigned i = 0; i < looks; i++) {
+        const char *block = superblock_block(s, i * (s->carved / looks));
+        apart += (uintptr_t)freelist_top(next_get(block)) - (uintptr_t)block + near > 2 * near;
+    }
+    return apart > looks / 2;
+}

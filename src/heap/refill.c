@@ -263,6 +263,21 @@ static struct superblock *choose(struct heap *h, unsigned c, bool trickle)
     return s != NULL ? s : global_take(c, heap_find_further);
 }
 
+/* A superblock whose blocks are all free may have them in any order on its list.  Then it is to be carved again, in
+ * order of address; true if so.  (The hardened library wants no order.) */
+static bool begin_anew_if_scattered(struct heap *h, struct superblock *s)
+{
+#ifdef SUTLER_HARDENED
+    return false;
+#endif
+    const uint64_t list = superblock_freelist(s);
+    if (superblock_live(s, list) != 0 || s->has_lent || s->has_holes || !superblock_list_is_scattered(s) ||
+        heap_commit(h, s, &s->freelist, list, &s->freelist, 0) != rcs_done)
+        return false;
+    superblock_begin_anew(s);
+    return true;
+}
+
 /* Makes `s` the active superblock in place of `old`. */
 static enum refill install(struct heap *h, unsigned c, struct superblock *old, struct superblock *s)
 {
@@ -271,7 +286,7 @@ static enum refill install(struct heap *h, unsigned c, struct superblock *old, s
         return refill_failed(result); /* still listed, still armed: nothing has happened */
     if (s->group != group_none)
         heap_list_remove(h, s);
-    enum refill stocked = restock(h, s, amount_for(h, c));
+    enum refill stocked = restock(h, s, begin_anew_if_scattered(h, s) ? carve_many : amount_for(h, c));
     if (stocked != refill_ready) {
         if (superblock_is_detached(s))
             heap_relist(h, s);

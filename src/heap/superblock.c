@@ -280,6 +280,15 @@ void superblock_discount_carving(struct superblock *s, struct carving carving)
     s->carved = (uint16_t)(s->carved - freelist_count(carving.list));
 }
 
+void superblock_begin_anew(struct superblock *s)
+{
+    ASSERT(superblock_freelist(s) == 0 && !s->has_lent);
+    const unit_set all = all_units(s, unit_shift(s));
+    s->dirty |= all & ~s->uncarved;
+    s->carved = 0;
+    set_uncarved(s, all);
+}
+
 void superblock_recount(struct superblock *s)
 {
     s->carved = (uint16_t)blocks_without(s, units_gone(s));

@@ -330,6 +330,9 @@ static inline bool superblock_has_zeros(const struct superblock *s)
 }
 bool superblock_is_zero_block(const struct superblock *s, const void *block);
 
+/* All its blocks were free, and the caller took them off the list: they are not carved yet, as after its birth. */
+void superblock_begin_anew(struct superblock *s);
+
 /* Counts the carved blocks anew, in a child: carving takes several stores, and its parent may have been in between. */
 void superblock_recount(struct superblock *s);
 
@@ -337,6 +340,9 @@ void superblock_recount(struct superblock *s);
 const char *superblock_check_list(const struct superblock *s, uint64_t list);
 /* The same for a list that counts as many blocks as exist; faster. */
 const char *superblock_check_all_free(const struct superblock *s, uint64_t list);
+/* Of a superblock whose blocks are all free: true if those that follow each other on the list lie apart.  Whoever is
+ * given them waits for the line of each. */
+bool superblock_list_is_scattered(const struct superblock *s);
 
 /* Detached, in a pass: drops the free blocks on wholly free units and makes those units uncarved; their bits are
  * returned, and the caller gives their pages back before anyone can carve them again.  0 and *damage set if the list is
