@@ -16,106 +16,21 @@
  */
 #include <dlfcn.h>
 #include <gnu/lib-names.h>
-#include <link.h>
-#include <pthread.h>
-#include <string.h>
-#include <sys/auxv.h>
+#include <stdatomic.h>
 
-#include "base/bits.h"
-#include "base/compiler.h"
+#include "entry/bindings.h"
 #include "options/options.h"
-#include "os/lock.h"
-#include "os/os.h"
-#include "os/symbols.h"
-
-/* Returns false for a library that the loader finds by no such hash table. */
-static bool symbols_of(const struct link_map *library, struct symbols *s)
-{
-    return symbols_read(library->l_ld, library->l_addr, true, s) && s->buckets != NULL;
-}
-
-static uint32_t hash_of(const char *name)
-{
-    uint32_t hash = 5381;
-    for (; *name != '\0'; name++)
-        hash = hash * 33 + (unsigned char)*name;
-    return hash;
-}
-
-static struct lock writing = LOCK_FREE(rank_symbols); /* nothing of the loader's is called under it */
-
-/* Values to write into libc's symbols, found first, for the loader is not to be asked under the lock. */
-#define CHANGES_MAX 128u
-struct changes {
-    unsigned count;
-    struct {
-        ElfW(Sym) * symbol;
-        ElfW(Addr) value;
-    } change[CHANGES_MAX];
-};
-
-static void make(const struct changes *c)
-{
-    uintptr_t start = UINTPTR_MAX, end = 0;
-    for (unsigned i = 0; i < c->count; i++) {
-        start = min_size(start, align_down((uintptr_t)c->change[i].symbol, os_page_bytes));
-        end = max_size(end, align_up((uintptr_t)(c->change[i].symbol + 1), os_page_bytes));
-    }
-    if (c->count == 0)
-        return;
-    lock_take(&writing);
-    if (os_set_writable((void *)start, end - start, true)) { /* else the library has what it would have without us */
-        for (unsigned i = 0; i < c->count; i++) /* others may be looking names up */
-            __atomic_store_n(&c->change[i].symbol->st_value, c->change[i].value, __ATOMIC_RELAXED);
-        os_set_writable((void *)start, end - start, false);
-    }
-    lock_release(&writing);
-}
-
-/* The next symbol `name` of a library after `before`, or the first; a name may be there in several versions. */
-static ElfW(Sym) * find(const struct symbols *s, const char *name, const ElfW(Sym) * before)
-{
-    uint32_t index = s->bucket_count == 0 ? 0 : s->buckets[hash_of(name) % s->bucket_count];
-    if (index < s->first || index == 0) /* an empty bucket */
-        return NULL;
-    for (;; index++) {
-        ElfW(Sym) *symbol = &s->table[index];
-        if (symbol > before && strcmp(s->names + symbol->st_name, name) == 0)
-            return symbol;
-        if (symbols_end_bucket(s, index))
-            return NULL;
-    }
-}
-
-/* Whether a library before ours, or the program, defines `name`.  A program may have an address for a name and still
- * not define it: that of a jump to whoever does.  The kernel's library, whose addresses are not complete, has none. */
-static bool is_defined_before(const struct link_map *own, const char *name)
-{
-    for (const struct link_map *library = own->l_prev; library != NULL; library = library->l_prev) {
-        struct symbols s;
-        if (library->l_addr != 0 && library->l_addr == getauxval(AT_SYSINFO_EHDR))
-            continue;
-        if (!symbols_of(library, &s))
-            return true; /* who knows */
-        const ElfW(Sym) *symbol = find(&s, name, NULL);
-        if (symbol != NULL && symbol->st_shndx != SHN_UNDEF)
-            return true;
-    }
-    return false;
-}
 
 /* `name` in libc: all versions of it that are the next definition after ours. */
 static void redirect(const struct symbols *libc, const char *name, struct changes *c)
 {
-    ElfW(Sym) *symbol = find(libc, name, NULL);
+    ElfW(Sym) *symbol = bindings_find(libc, name, NULL);
     if (symbol == NULL)
         return;
     ElfW(Addr) next = (ElfW(Addr))dlsym(RTLD_NEXT, name), everybodys = (ElfW(Addr))dlsym(RTLD_DEFAULT, name);
-    for (; next != 0 && symbol != NULL; symbol = find(libc, name, symbol))
-        if (libc->base + symbol->st_value == next && c->count < CHANGES_MAX) {
-            c->change[c->count].symbol = symbol;
-            c->change[c->count++].value = everybodys - libc->base;
-        }
+    for (; next != 0 && symbol != NULL; symbol = bindings_find(libc, name, symbol))
+        if (libc->base + symbol->st_value == next)
+            changes_add(c, &symbol->st_value, everybodys - libc->base);
 }
 
 enum extent {
@@ -132,11 +47,6 @@ static __attribute__((constructor)) void find_next_dlopen(void)
     next_dlopen = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
 }
 
-static void in_child(void)
-{
-    lock_reset(&writing);
-}
-
 /* Two threads may do this at once, with the same result. */
 static void redirect_ours(enum extent extent)
 {
@@ -145,20 +55,17 @@ static void redirect_ours(enum extent extent)
     Dl_info info;
     void *handle = next_dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
     if (handle == NULL || dlinfo(handle, RTLD_DI_LINKMAP, &libc) != 0 ||
-        dladdr1(&next_dlopen, &info, (void **)&own, RTLD_DL_LINKMAP) == 0 || !symbols_of(libc, &libcs) ||
-        !symbols_of(own, &ours))
+        dladdr1(&next_dlopen, &info, (void **)&own, RTLD_DL_LINKMAP) == 0 || !bindings_symbols(libc, &libcs) ||
+        !bindings_symbols(own, &ours))
         return;
-    static _Atomic bool is_registered;
-    if (!atomic_exchange(&is_registered, true))
-        pthread_atfork(NULL, NULL, in_child);
     /* Those before the first of the hash table are what it needs of others. */
     struct changes c = {0};
     for (size_t index = ours.first, count = symbols_count(&ours); index < count; index++) {
         const char *name = ours.names + ours.table[index].st_name;
-        if (extent == redirected_all || !is_defined_before(own, name))
+        if (extent == redirected_all || !bindings_defined_before(own, name))
             redirect(&libcs, name, &c);
     }
-    make(&c);
+    changes_make(&c);
 }
 
 static COLD void prepare(enum extent extent)

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What names lead to in libraries that are loaded, and how that is changed.  Only in the shared library, for glibc.
+ */
+#ifndef SUTLER_ENTRY_BINDINGS_H
+#define SUTLER_ENTRY_BINDINGS_H
+
+#include <link.h>
+
+#include "base/compiler.h"
+#include "os/symbols.h"
+
+/* Returns false for a library that the loader finds by no DT_GNU_HASH. */
+bool bindings_symbols(const struct link_map *library, struct symbols *s);
+
+/* The next symbol `name` of a library after `before`, or the first; a name may be there in several versions.  NULL: no
+ * more. */
+ElfW(Sym) * bindings_find(const struct symbols *s, const char *name, const ElfW(Sym) * before);
+
+/* Whether a library before `own`, or the program, defines `name`; true for one that cannot be asked. */
+bool bindings_defined_before(const struct link_map *own, const char *name);
+
+/* Words of one library to write, which are read-only; found first, for the loader is not to be asked under a lock. */
+#define CHANGES_MAX 128u
+struct changes {
+    unsigned count;
+    struct {
+        ElfW(Addr) * word;
+        ElfW(Addr) value;
+    } change[CHANGES_MAX];
+};
+
+/* One too many is left out. */
+void changes_add(struct changes *c, ElfW(Addr) * word, ElfW(Addr) value);
+
+/* Writes them; none if the system does not allow it.  Thread-safe. */
+void changes_make(const struct changes *c);
+
+#endif
