@@ -124,6 +124,11 @@ typedef uint64_t words16 __attribute__((vector_size(16)));
  * be foretold no better than sizes are. */
 #define AT_BLOCK(i, bytes) ((size_t)((bytes) > 16 * (i) + 16) * (16 * (i)))
 
+/* Clears what is not zero, a page at a time (clear.c): a page the program never wrote to is only read, and stays the one
+ * page of zeros that the system has for all of them.  Worth it for so many bytes. */
+#define CLEARED_BY_PAGES 8192u
+void clear_by_pages(char *p, size_t bytes);
+
 /* Clears a block: a multiple of 16 bytes, aligned so.  Up to 64 bytes there is no branch: which sizes come next cannot
  * be foreseen, and a wrong guess costs more than a few stores that overlap. */
 static inline void clear_block(void *p, size_t bytes)
@@ -133,6 +138,10 @@ static inline void clear_block(void *p, size_t bytes)
 #define CLEAR(to) (*(words16 *)(to) = zero)
     if (bytes <= 64) {
         CLEAR(at), CLEAR(at + AT_BLOCK(1, bytes)), CLEAR(at + AT_BLOCK(2, bytes)), CLEAR(last);
+        return;
+    }
+    if (unlikely(bytes >= CLEARED_BY_PAGES)) {
+        clear_by_pages(p, bytes);
         return;
     }
     if (unlikely(bytes > 512)) {

@@ -188,7 +188,7 @@ void clear_bytes(char *p, size_t bytes)
     char *first = (char *)align_up((uintptr_t)p, os_page_bytes),
          *end = (char *)align_down((uintptr_t)p + bytes, os_page_bytes);
     if (bytes <= CLEARED_MAX || !os_purge(first, (size_t)(end - first))) {
-        memset(p, 0, bytes);
+        clear_by_pages(p, bytes);
         return;
     }
     memset(p, 0, (size_t)(first - p));
