@@ -54,38 +54,60 @@ static const struct move *move_of(const struct moves *m, const char *name)
 
 /* ---- what is bound already ---- */
 
-/* What of a library the loader has made read-only once it was bound. */
-struct span_of_pages {
-    uintptr_t start, end;
-};
+/* Where a word of a library lies: the loader has made some read-only once they were bound. */
+enum place { place_writable, place_sealed, place_of_code };
 
-static struct span_of_pages sealed_pages(const struct dl_phdr_info *library)
+static enum place place_of(const struct dl_phdr_info *library, const ElfW(Addr) * word)
 {
+    enum place place = place_of_code;
     for (unsigned i = 0; i < library->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &library->dlpi_phdr[i];
-        const uintptr_t start = library->dlpi_addr + p->p_vaddr;
-        if (p->p_type == PT_GNU_RELRO)
-            return (struct span_of_pages){align_down(start, os_page_bytes),
-                                          align_down(start + p->p_memsz, os_page_bytes)};
+        const uintptr_t start = library->dlpi_addr + p->p_vaddr, end = start + p->p_memsz;
+        if (p->p_type == PT_LOAD && (p->p_flags & PF_W) != 0 && (uintptr_t)word - start < end - start)
+            place = place_writable;
+        if (p->p_type == PT_GNU_RELRO && (uintptr_t)word >= align_down(start, os_page_bytes) &&
+            (uintptr_t)word < align_down(end, os_page_bytes))
+            return place_sealed;
     }
-    return (struct span_of_pages){0, 0};
+    return place;
 }
 
-static void rebind(const ElfW(Rela) * relocation, size_t bytes, const struct symbols *s, const struct moves *m,
-                   struct span_of_pages sealed, struct changes *c)
+static void rebind_word(const struct dl_phdr_info *library, ElfW(Addr) * word, ElfW(Addr) next, struct changes *c)
 {
-    for (const ElfW(Rela) *end = relocation + bytes / sizeof *relocation; relocation < end; relocation++) {
-        if (!BINDS(ELF64_R_TYPE(relocation->r_info)))
-            continue;
-        const struct move *move = move_of(m, s->names + s->table[ELF64_R_SYM(relocation->r_info)].st_name);
-        ElfW(Addr) *word = (ElfW(Addr) *)(s->base + relocation->r_offset);
-        if (move == NULL || __atomic_load_n(word, __ATOMIC_RELAXED) != move->here)
-            continue;
-        if ((uintptr_t)word - sealed.start < sealed.end - sealed.start)
-            changes_add(c, word, move->next);
-        else
-            __atomic_store_n(word, move->next, __ATOMIC_RELAXED);
+    const enum place place = place_of(library, word);
+    if (place == place_writable)
+        __atomic_store_n(word, next, __ATOMIC_RELAXED);
+    if (place != place_sealed)
+        return;
+    if (c->count == CHANGES_MAX) {
+        changes_make(c);
+        c->count = 0;
     }
+    changes_add(c, word, next);
+}
+
+/* Of the relocations whose table, and its length, the dynamic section has under these tags. */
+static void rebind_table(const struct dl_phdr_info *library, const struct symbols *s, const ElfW(Dyn) * dynamic,
+                         int table_tag, int bytes_tag, const struct moves *m)
+{
+    const ElfW(Rela) *relocation = NULL;
+    size_t bytes = 0;
+    for (; dynamic->d_tag != DT_NULL; dynamic++) {
+        if (dynamic->d_tag == table_tag)
+            relocation = (const ElfW(Rela) *)dynamic->d_un.d_ptr;
+        else if (dynamic->d_tag == bytes_tag)
+            bytes = dynamic->d_un.d_val;
+    }
+    struct changes c = {0};
+    for (size_t i = 0; relocation != NULL && i < bytes / sizeof *relocation; i++) {
+        if (!BINDS(ELF64_R_TYPE(relocation[i].r_info)))
+            continue;
+        const struct move *move = move_of(m, s->names + s->table[ELF64_R_SYM(relocation[i].r_info)].st_name);
+        ElfW(Addr) *word = (ElfW(Addr) *)(s->base + relocation[i].r_offset);
+        if (move != NULL && __atomic_load_n(word, __ATOMIC_RELAXED) == move->here)
+            rebind_word(library, word, move->next, &c);
+    }
+    changes_make(&c);
 }
 
 static int rebind_library(struct dl_phdr_info *library, size_t size, void *moves)
@@ -101,22 +123,8 @@ static int rebind_library(struct dl_phdr_info *library, size_t size, void *moves
     if (dynamic == NULL || dynamic == m->own->l_ld || is_of_kernel ||
         !symbols_read(dynamic, library->dlpi_addr, true, &s))
         return 0;
-    const ElfW(Rela) *table = NULL, *jumps = NULL;
-    size_t table_bytes = 0, jumps_bytes = 0;
-    for (; dynamic->d_tag != DT_NULL; dynamic++) {
-        if (dynamic->d_tag == DT_RELA)
-            table = (const ElfW(Rela) *)dynamic->d_un.d_ptr;
-        else if (dynamic->d_tag == DT_RELASZ)
-            table_bytes = dynamic->d_un.d_val;
-        else if (dynamic->d_tag == DT_JMPREL)
-            jumps = (const ElfW(Rela) *)dynamic->d_un.d_ptr;
-        else if (dynamic->d_tag == DT_PLTRELSZ)
-            jumps_bytes = dynamic->d_un.d_val;
-    }
-    struct changes c = {0};
-    rebind(table, table == NULL ? 0 : table_bytes, &s, m, sealed_pages(library), &c);
-    rebind(jumps, jumps == NULL ? 0 : jumps_bytes, &s, m, sealed_pages(library), &c);
-    changes_make(&c);
+    rebind_table(library, &s, dynamic, DT_RELA, DT_RELASZ, m);
+    rebind_table(library, &s, dynamic, DT_JMPREL, DT_PLTRELSZ, m);
     return 0;
 }
 
@@ -171,5 +179,6 @@ static __attribute__((constructor)) void give_way_to_replaced_operators(void)
         changes_add(&c, &symbol->st_value, m.move[i].next - ours.base);
     }
     changes_make(&c);
-    dl_iterate_phdr(rebind_library, &m);
+    if (m.count != 0)
+        dl_iterate_phdr(rebind_library, &m);
 }
