@@ -3,8 +3,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
-#include <sys/auxv.h>
 
 #include "base/bits.h"
 #include "os/lock.h"
@@ -12,7 +10,14 @@
 
 bool bindings_symbols(const struct link_map *library, struct symbols *s)
 {
-    return symbols_read(library->l_ld, library->l_addr, true, s) && s->buckets != NULL;
+    return library->l_ld != NULL && symbols_read(library->l_ld, library->l_addr, s);
+}
+
+static bool is_same(const char *a, const char *b)
+{
+    while (*a == *b && *a != '\0')
+        a++, b++;
+    return *a == *b;
 }
 
 static uint32_t hash_of(const char *name)
@@ -23,35 +28,59 @@ static uint32_t hash_of(const char *name)
     return hash;
 }
 
+/* By DT_HASH alone: one after the other. */
+static ElfW(Sym) * find_slowly(const struct symbols *s, const char *name, const ElfW(Sym) * before)
+{
+    for (size_t i = 1, count = symbols_count(s); i < count; i++)
+        if (&s->table[i] > before && is_same(s->names + s->table[i].st_name, name))
+            return &s->table[i];
+    return NULL;
+}
+
 ElfW(Sym) * bindings_find(const struct symbols *s, const char *name, const ElfW(Sym) * before)
 {
+    if (s->buckets == NULL)
+        return find_slowly(s, name, before);
     uint32_t index = s->bucket_count == 0 ? 0 : s->buckets[hash_of(name) % s->bucket_count];
     if (index < s->first || index == 0) /* an empty bucket */
         return NULL;
     for (;; index++) {
         ElfW(Sym) *symbol = &s->table[index];
-        if (symbol > before && strcmp(s->names + symbol->st_name, name) == 0)
+        if (symbol > before && is_same(s->names + symbol->st_name, name))
             return symbol;
         if (symbols_end_bucket(s, index))
             return NULL;
     }
 }
 
-/* A program may have an address for a name and still not define it: that of a jump to whoever does.  The kernel's
- * library, whose addresses are not complete, has none. */
+/* NULL if it does not.  A program may have an address for a name and still not define it: that of a jump to whoever
+ * does. */
+static const ElfW(Sym) * definition(const struct link_map *library, const char *name, struct symbols *s)
+{
+    const ElfW(Sym) *symbol = bindings_symbols(library, s) ? bindings_find(s, name, NULL) : NULL;
+    return symbol != NULL && symbol->st_shndx != SHN_UNDEF ? symbol : NULL;
+}
+
 bool bindings_defined_before(const struct link_map *own, const char *name)
 {
-    for (const struct link_map *library = own->l_prev; library != NULL; library = library->l_prev) {
-        struct symbols s;
-        if (library->l_addr != 0 && library->l_addr == getauxval(AT_SYSINFO_EHDR))
-            continue;
-        if (!bindings_symbols(library, &s))
-            return true; /* who knows */
-        const ElfW(Sym) *symbol = bindings_find(&s, name, NULL);
-        if (symbol != NULL && symbol->st_shndx != SHN_UNDEF)
+    struct symbols s;
+    for (const struct link_map *library = own->l_prev; library != NULL; library = library->l_prev)
+        if (definition(library, name, &s) != NULL)
             return true;
-    }
     return false;
+}
+
+ElfW(Addr) bindings_defined_after(const struct link_map *own, const char *name, const struct link_map **where)
+{
+    struct symbols s;
+    for (const struct link_map *library = own->l_next; library != NULL; library = library->l_next) {
+        const ElfW(Sym) *symbol = definition(library, name, &s);
+        if (symbol == NULL)
+            continue;
+        *where = library;
+        return s.base + symbol->st_value;
+    }
+    return 0;
 }
 
 /* ---- changes ---- */

@@ -10,15 +10,20 @@
 #include "base/compiler.h"
 #include "os/symbols.h"
 
-/* Returns false for a library that the loader finds by no DT_GNU_HASH. */
+/* None of those that only look calls libc, so that they may be called before a sanitizer's strcmp may. */
+
+/* False if the library has no table of names. */
 bool bindings_symbols(const struct link_map *library, struct symbols *s);
 
 /* The next symbol `name` of a library after `before`, or the first; a name may be there in several versions.  NULL: no
  * more. */
 ElfW(Sym) * bindings_find(const struct symbols *s, const char *name, const ElfW(Sym) * before);
 
-/* Whether a library before `own`, or the program, defines `name`; true for one that cannot be asked. */
+/* Whether a library before `own`, or the program, defines `name`. */
 bool bindings_defined_before(const struct link_map *own, const char *name);
+
+/* The address that `name` has in the first library after `own` that defines it, and which one that is; 0: in none. */
+ElfW(Addr) bindings_defined_after(const struct link_map *own, const char *name, const struct link_map **where);
 
 /* Words of one library to write, which are read-only; found first, for the loader is not to be asked under a lock. */
 #define CHANGES_MAX 128u

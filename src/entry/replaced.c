@@ -11,9 +11,7 @@
  *
  * Only in the shared library: among archives the linker sees to it.
  */
-#include <dlfcn.h>
 #include <string.h>
-#include <sys/auxv.h>
 
 #include "base/bits.h"
 #include "entry/bindings.h"
@@ -26,11 +24,12 @@
 #define BINDS(type) ((type) == R_AARCH64_JUMP_SLOT || (type) == R_AARCH64_GLOB_DAT || (type) == R_AARCH64_ABS64)
 #endif
 
-/* Whether `name` is an operator new or delete, all of which this library defines. */
+/* Whether `name` is an operator new or delete: _Znw..., _Zna..., _Zdl..., _Zda...  This library defines all of them. */
 static bool is_operator(const char *name)
 {
-    return strncmp(name, "_Znw", 4) == 0 || strncmp(name, "_Zna", 4) == 0 || strncmp(name, "_Zdl", 4) == 0 ||
-           strncmp(name, "_Zda", 4) == 0;
+    if (name[0] != '_' || name[1] != 'Z')
+        return false;
+    return name[2] == 'n' ? name[3] == 'w' || name[3] == 'a' : name[2] == 'd' && (name[3] == 'l' || name[3] == 'a');
 }
 
 /* Names that are to lead elsewhere. */
@@ -40,6 +39,7 @@ struct moves {
     unsigned count;
     struct move {
         const char *name;
+        ElfW(Sym) * symbol;
         ElfW(Addr) here, next;
     } move[MOVES_MAX];
 };
@@ -94,7 +94,7 @@ static void rebind_table(const struct dl_phdr_info *library, const struct symbol
     size_t bytes = 0;
     for (; dynamic->d_tag != DT_NULL; dynamic++) {
         if (dynamic->d_tag == table_tag)
-            relocation = (const ElfW(Rela) *)dynamic->d_un.d_ptr;
+            relocation = symbols_address(dynamic, s->base);
         else if (dynamic->d_tag == bytes_tag)
             bytes = dynamic->d_un.d_val;
     }
@@ -119,9 +119,7 @@ static int rebind_library(struct dl_phdr_info *library, size_t size, void *moves
         if (library->dlpi_phdr[i].p_type == PT_DYNAMIC)
             dynamic = (const ElfW(Dyn) *)(library->dlpi_addr + library->dlpi_phdr[i].p_vaddr);
     struct symbols s;
-    const bool is_of_kernel = library->dlpi_addr != 0 && library->dlpi_addr == getauxval(AT_SYSINFO_EHDR);
-    if (dynamic == NULL || dynamic == m->own->l_ld || is_of_kernel ||
-        !symbols_read(dynamic, library->dlpi_addr, true, &s))
+    if (dynamic == NULL || dynamic == m->own->l_ld || !symbols_read(dynamic, library->dlpi_addr, &s))
         return 0;
     rebind_table(library, &s, dynamic, DT_RELA, DT_RELASZ, m);
     rebind_table(library, &s, dynamic, DT_JMPREL, DT_PLTRELSZ, m);
@@ -130,29 +128,48 @@ static int rebind_library(struct dl_phdr_info *library, size_t size, void *moves
 
 /* ---- which names ---- */
 
-/* Whether somebody before us defines an operator that others are made of. */
+/* Whether somebody before us defines an operator that others are made of.  Or the library after us that would be asked
+ * does, and lacks one that is made of it: it may be bound so that its own new leads to itself. */
 static bool is_any_replaced(const struct link_map *own)
 {
-    static const char *const basic[] = {"_Znwm", "_ZdlPv", "_ZnwmSt11align_val_t", "_ZdlPvSt11align_val_t",
-                                        "_Znam", "_ZdaPv"};
+    static const char *const basic[] = {"_Znwm",
+                                        "_ZdlPv",
+                                        "_Znam",
+                                        "_ZdaPv",
+                                        "_ZnwmSt11align_val_t",
+                                        "_ZdlPvSt11align_val_t",
+                                        "_ZnamSt11align_val_t",
+                                        "_ZdaPvSt11align_val_t"};
+    const struct link_map *plain = NULL, *sized = NULL;
     for (unsigned i = 0; i < ARRAY_LEN(basic); i++)
         if (bindings_defined_before(own, basic[i]))
             return true;
-    return false;
+    return bindings_defined_after(own, "_ZdlPv", &plain) != 0 && bindings_defined_after(own, "_ZdlPvm", &sized) != 0 &&
+           plain != sized;
 }
 
-/* Those that would lead to us, and what the C++ library defines. */
-static void find_moves(const struct symbols *ours, struct moves *m)
+/* Of the operators that would lead to us, those that another library defines as well: how many there are, and in *m, if
+ * it is not NULL, which. */
+static unsigned find_moves(const struct link_map *own, struct moves *m)
 {
-    for (size_t i = ours->first, count = symbols_count(ours); i < count && m->count < MOVES_MAX; i++) {
-        const char *name = ours->names + ours->table[i].st_name;
-        if (!is_operator(name) || bindings_defined_before(m->own, name))
+    struct symbols ours;
+    const struct link_map *where;
+    unsigned found = 0;
+    if (!bindings_symbols(own, &ours))
+        return 0;
+    for (size_t i = ours.first, count = symbols_count(&ours); i < count && found < MOVES_MAX; i++) {
+        const char *name = ours.names + ours.table[i].st_name;
+        const ElfW(Addr) next = is_operator(name) ? bindings_defined_after(own, name, &where) : 0;
+        if (next == 0 || bindings_defined_before(own, name))
             continue;
-        const ElfW(Addr) next = (ElfW(Addr))dlsym(RTLD_NEXT, name);
-        if (next != 0)
-            m->move[m->count++] = (struct move){name, ours->base + ours->table[i].st_value, next};
+        if (m != NULL)
+            m->move[found] = (struct move){name, &ours.table[i], ours.base + ours.table[i].st_value, next};
+        found++;
     }
+    return found;
 }
+
+/* ---- at the start ---- */
 
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden"))); /* of this library */
 
@@ -165,20 +182,22 @@ static const struct link_map *own_library(void)
     return library;
 }
 
+static NOINLINE void give_way(const struct link_map *own)
+{
+    struct moves m = {.own = own};
+    struct changes c = {0};
+    m.count = find_moves(own, &m);
+    for (unsigned i = 0; i < m.count; i++)
+        changes_add(&c, &m.move[i].symbol->st_value, m.move[i].next - own->l_addr);
+    changes_make(&c);
+    dl_iterate_phdr(rebind_library, &m);
+}
+
+/* Where there is nothing to do this calls no function of libc, and leaves nothing on the stack that a sweep would take
+ * for a pointer. */
 static __attribute__((constructor)) void give_way_to_replaced_operators(void)
 {
-    struct moves m = {.own = own_library()};
-    struct changes c = {0};
-    struct symbols ours;
-    if (m.own == NULL || option_get(option_deepbind) != deepbind_on || !is_any_replaced(m.own) ||
-        !bindings_symbols(m.own, &ours))
-        return;
-    find_moves(&ours, &m);
-    for (unsigned i = 0; i < m.count; i++) {
-        ElfW(Sym) *symbol = bindings_find(&ours, m.move[i].name, NULL);
-        changes_add(&c, &symbol->st_value, m.move[i].next - ours.base);
-    }
-    changes_make(&c);
-    if (m.count != 0)
-        dl_iterate_phdr(rebind_library, &m);
+    const struct link_map *own = own_library();
+    if (own != NULL && option_get(option_deepbind) == deepbind_on && is_any_replaced(own) && find_moves(own, NULL) != 0)
+        give_way(own);
 }

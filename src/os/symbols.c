@@ -3,12 +3,12 @@
 
 #include "base/bits.h"
 
-bool symbols_read(const ElfW(Dyn) * entry, uintptr_t base, bool is_relocated, struct symbols *s)
+bool symbols_read(const ElfW(Dyn) * entry, uintptr_t base, struct symbols *s)
 {
     const uint32_t *hash = NULL;
     *s = (struct symbols){.base = base};
     for (; entry->d_tag != DT_NULL; entry++) {
-        void *at = (void *)((is_relocated ? 0 : base) + entry->d_un.d_ptr);
+        void *at = symbols_address(entry, base);
         if (entry->d_tag == DT_SYMTAB)
             s->table = at;
         else if (entry->d_tag == DT_STRTAB)

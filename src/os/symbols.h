@@ -20,8 +20,15 @@ struct symbols {
     const uint32_t *buckets, *hashes; /* NULL: there is no DT_GNU_HASH */
 };
 
-/* From a dynamic section, whose addresses the loader has added the base to, or has not.  False if it names nothing. */
-bool symbols_read(const ElfW(Dyn) * entry, uintptr_t base, bool is_relocated, struct symbols *s);
+/* What an entry of a dynamic section leads to: the loader has added the base to it; or has not, where the section is
+ * read-only, and in the kernel's library. */
+static inline void *symbols_address(const ElfW(Dyn) * entry, uintptr_t base)
+{
+    return (void *)(entry->d_un.d_ptr < base ? entry->d_un.d_ptr + base : entry->d_un.d_ptr);
+}
+
+/* From a dynamic section.  False if it names nothing. */
+bool symbols_read(const ElfW(Dyn) * entry, uintptr_t base, struct symbols *s);
 
 /* How many the table has.  One of the hash tables is there. */
 size_t symbols_count(const struct symbols *s);

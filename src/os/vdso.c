@@ -48,7 +48,7 @@ static bool read_image(uintptr_t start, struct symbols *image)
             loaded = true;
         }
     }
-    return entry != NULL && symbols_read(entry, base, false, image);
+    return entry != NULL && symbols_read(entry, base, image);
 }
 
 static void *find(const struct symbols *image, const char *name)

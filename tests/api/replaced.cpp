@@ -2,7 +2,7 @@
  *
  * A program that replaces operator new and operator delete, and none of their other forms: it counts blocks, and puts a
  * word before each.  All forms have to come to its two, in the program, and in a library that is loaded later.  With
- * OWN_MALLOC it has a malloc of its own as well, as Firefox has, and is given none but its own blocks to free.
+ * ALIGNED it replaces those of aligned arrays, which three forms come to.  With OWN_MALLOC it has a malloc of its own as well, as Firefox has, and is given none but its own blocks to free.
  */
 #include <cstdint>
 #include <cstdio>
@@ -14,7 +14,11 @@
 #include "api/replaced.h"
 
 static const std::uint64_t mark = 0x5a17ed0badcafe01;
+#ifdef ALIGNED
+static const std::size_t blocks_of_all_forms = 3;
+#else
 static const std::size_t header = 32, blocks_of_all_forms = 14;
+#endif
 static long live, made;
 
 static void fail(const char *what)
@@ -24,6 +28,29 @@ static void fail(const char *what)
     _exit(2);
 }
 
+#ifdef ALIGNED
+__attribute__((noinline)) void *operator new[](std::size_t size, std::align_val_t alignment)
+{
+    const std::size_t line = static_cast<std::size_t>(alignment);
+    char *start = static_cast<char *>(aligned_alloc(line, (size + 2 * line - 1) / line * line));
+    if (start == nullptr)
+        throw std::bad_alloc();
+    memcpy(start, &mark, sizeof mark);
+    live++;
+    made++;
+    return start + line;
+}
+
+__attribute__((noinline)) void operator delete[](void *block, std::align_val_t alignment) noexcept
+{
+    char *start = static_cast<char *>(block) - static_cast<std::size_t>(alignment);
+    if (memcmp(start, &mark, sizeof mark) != 0)
+        fail("a block that the program's operator new did not make\n");
+    memset(start, 0, sizeof mark);
+    live--;
+    free(start);
+}
+#else
 __attribute__((noinline)) void *operator new(std::size_t size)
 {
     char *start = static_cast<char *>(malloc(size + header));
@@ -46,6 +73,7 @@ __attribute__((noinline)) void operator delete(void *block) noexcept
     live--;
     free(start);
 }
+#endif
 
 #ifdef OWN_MALLOC
 /* Hands out each byte once. */
