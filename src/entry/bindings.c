@@ -5,19 +5,13 @@
 #include <stdatomic.h>
 
 #include "base/bits.h"
+#include "os/line.h"
 #include "os/lock.h"
 #include "os/os.h"
 
 bool bindings_symbols(const struct link_map *library, struct symbols *s)
 {
     return library->l_ld != NULL && symbols_read(library->l_ld, library->l_addr, s);
-}
-
-static bool is_same(const char *a, const char *b)
-{
-    while (*a == *b && *a != '\0')
-        a++, b++;
-    return *a == *b;
 }
 
 static uint32_t hash_of(const char *name)
@@ -32,7 +26,7 @@ static uint32_t hash_of(const char *name)
 static ElfW(Sym) * find_slowly(const struct symbols *s, const char *name, const ElfW(Sym) * before)
 {
     for (size_t i = 1, count = symbols_count(s); i < count; i++)
-        if (&s->table[i] > before && is_same(s->names + s->table[i].st_name, name))
+        if (&s->table[i] > before && text_equal(s->names + s->table[i].st_name, name))
             return &s->table[i];
     return NULL;
 }
@@ -46,7 +40,7 @@ ElfW(Sym) * bindings_find(const struct symbols *s, const char *name, const ElfW(
         return NULL;
     for (;; index++) {
         ElfW(Sym) *symbol = &s->table[index];
-        if (symbol > before && is_same(s->names + symbol->st_name, name))
+        if (symbol > before && text_equal(s->names + symbol->st_name, name))
             return symbol;
         if (symbols_end_bucket(s, index))
             return NULL;
@@ -95,12 +89,12 @@ static void in_child(void)
 void changes_add(struct changes *c, ElfW(Addr) * word, ElfW(Addr) value)
 {
     if (c->count == CHANGES_MAX)
-        return;
+        changes_make(c);
     c->change[c->count].word = word;
     c->change[c->count++].value = value;
 }
 
-void changes_make(const struct changes *c)
+void changes_make(struct changes *c)
 {
     static _Atomic bool is_registered;
     uintptr_t start = UINTPTR_MAX, end = 0;
@@ -119,4 +113,5 @@ void changes_make(const struct changes *c)
         os_set_writable((void *)start, end - start, false);
     }
     lock_release(&writing);
+    c->count = 0;
 }

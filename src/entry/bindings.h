@@ -35,10 +35,10 @@ struct changes {
     } change[CHANGES_MAX];
 };
 
-/* One too many is left out. */
+/* If there are too many, those before are made first. */
 void changes_add(struct changes *c, ElfW(Addr) * word, ElfW(Addr) value);
 
-/* Writes them; none if the system does not allow it.  Thread-safe. */
-void changes_make(const struct changes *c);
+/* Writes them, or none if the system does not allow it; then there are none.  Thread-safe. */
+void changes_make(struct changes *c);
 
 #endif

@@ -11,11 +11,10 @@
  *
  * Only in the shared library: among archives the linker sees to it.
  */
-#include <string.h>
-
 #include "base/bits.h"
 #include "entry/bindings.h"
 #include "options/options.h"
+#include "os/line.h"
 #include "os/os.h"
 
 #if defined(__x86_64__)
@@ -24,12 +23,11 @@
 #define BINDS(type) ((type) == R_AARCH64_JUMP_SLOT || (type) == R_AARCH64_GLOB_DAT || (type) == R_AARCH64_ABS64)
 #endif
 
-/* Whether `name` is an operator new or delete: _Znw..., _Zna..., _Zdl..., _Zda...  This library defines all of them. */
+/* Whether `name` is an operator new or delete, all of which this library defines. */
 static bool is_operator(const char *name)
 {
-    if (name[0] != '_' || name[1] != 'Z')
-        return false;
-    return name[2] == 'n' ? name[3] == 'w' || name[3] == 'a' : name[2] == 'd' && (name[3] == 'l' || name[3] == 'a');
+    return text_begins(name, "_Znw") || text_begins(name, "_Zna") || text_begins(name, "_Zdl") ||
+           text_begins(name, "_Zda");
 }
 
 /* Names that are to lead elsewhere. */
@@ -47,7 +45,7 @@ struct moves {
 static const struct move *move_of(const struct moves *m, const char *name)
 {
     for (unsigned i = 0; is_operator(name) && i < m->count; i++)
-        if (strcmp(m->move[i].name, name) == 0)
+        if (text_equal(m->move[i].name, name))
             return &m->move[i];
     return NULL;
 }
@@ -77,13 +75,8 @@ static void rebind_word(const struct dl_phdr_info *library, ElfW(Addr) * word, E
     const enum place place = place_of(library, word);
     if (place == place_writable)
         __atomic_store_n(word, next, __ATOMIC_RELAXED);
-    if (place != place_sealed)
-        return;
-    if (c->count == CHANGES_MAX) {
-        changes_make(c);
-        c->count = 0;
-    }
-    changes_add(c, word, next);
+    else if (place == place_sealed)
+        changes_add(c, word, next);
 }
 
 /* Of the relocations whose table, and its length, the dynamic section has under these tags. */
@@ -148,25 +141,19 @@ static bool is_any_replaced(const struct link_map *own)
            plain != sized;
 }
 
-/* Of the operators that would lead to us, those that another library defines as well: how many there are, and in *m, if
- * it is not NULL, which. */
-static unsigned find_moves(const struct link_map *own, struct moves *m)
+/* Of the operators that would lead to us, those that another library defines as well. */
+static void find_moves(struct moves *m)
 {
     struct symbols ours;
     const struct link_map *where;
-    unsigned found = 0;
-    if (!bindings_symbols(own, &ours))
-        return 0;
-    for (size_t i = ours.first, count = symbols_count(&ours); i < count && found < MOVES_MAX; i++) {
+    if (!bindings_symbols(m->own, &ours))
+        return;
+    for (size_t i = ours.first, count = symbols_count(&ours); i < count && m->count < MOVES_MAX; i++) {
         const char *name = ours.names + ours.table[i].st_name;
-        const ElfW(Addr) next = is_operator(name) ? bindings_defined_after(own, name, &where) : 0;
-        if (next == 0 || bindings_defined_before(own, name))
-            continue;
-        if (m != NULL)
-            m->move[found] = (struct move){name, &ours.table[i], ours.base + ours.table[i].st_value, next};
-        found++;
+        const ElfW(Addr) next = is_operator(name) ? bindings_defined_after(m->own, name, &where) : 0;
+        if (next != 0 && !bindings_defined_before(m->own, name))
+            m->move[m->count++] = (struct move){name, &ours.table[i], ours.base + ours.table[i].st_value, next};
     }
-    return found;
 }
 
 /* ---- at the start ---- */
@@ -184,20 +171,23 @@ static const struct link_map *own_library(void)
 
 static NOINLINE void give_way(const struct link_map *own)
 {
-    struct moves m = {.own = own};
-    struct changes c = {0};
-    m.count = find_moves(own, &m);
+    static struct moves m;
+    struct changes c;
+    c.count = 0;
+    m.own = own;
+    find_moves(&m);
     for (unsigned i = 0; i < m.count; i++)
         changes_add(&c, &m.move[i].symbol->st_value, m.move[i].next - own->l_addr);
     changes_make(&c);
-    dl_iterate_phdr(rebind_library, &m);
+    if (m.count != 0)
+        dl_iterate_phdr(rebind_library, &m);
 }
 
-/* Where there is nothing to do this calls no function of libc, and leaves nothing on the stack that a sweep would take
- * for a pointer. */
+/* Where nobody replaces any this leaves nothing on the stack that a sweep would take for a pointer.  Where all are
+ * replaced, as by a sanitizer that is not ready yet, no function of libc is called: hence nothing large is cleared. */
 static __attribute__((constructor)) void give_way_to_replaced_operators(void)
 {
     const struct link_map *own = own_library();
-    if (own != NULL && option_get(option_deepbind) == deepbind_on && is_any_replaced(own) && find_moves(own, NULL) != 0)
+    if (own != NULL && option_get(option_deepbind) == deepbind_on && is_any_replaced(own))
         give_way(own);
 }

@@ -58,10 +58,10 @@ const char *superblock_check_all_free(const struct superblock *s, uint64_t list)
 
 bool superblock_list_is_scattered(const struct superblock *s)
 {
-    const unsigned looks = 16;
+    const unsigned looks = 16, fewest = 256; /* the lines of fewer blocks are soon all in the cache */
     const uintptr_t near = (uintptr_t)s->block_bytes * 4;
     unsigned apart = 0;
-    if (s->carved < looks * looks || s->whole_bytes != s->carved * s->block_bytes)
+    if (s->carved < fewest || s->whole_bytes != s->carved * s->block_bytes)
         return false;
     for (unsigned i = 0; i < looks; i++) {
         const char *block = superblock_block(s, i * (s->carved / looks));

@@ -2,7 +2,8 @@
  *
  * A program that replaces operator new and operator delete, and none of their other forms: it counts blocks, and puts a
  * word before each.  All forms have to come to its two, in the program, and in a library that is loaded later.  With
- * ALIGNED it replaces those of aligned arrays, which three forms come to.  With OWN_MALLOC it has a malloc of its own as well, as Firefox has, and is given none but its own blocks to free.
+ * ALIGNED it replaces those of aligned arrays, which three forms come to.  With OWN_MALLOC it has a malloc of its own
+ * as well, as Firefox has, and is given none but its own blocks to free.
  */
 #include <cstdint>
 #include <cstdio>
@@ -28,50 +29,48 @@ static void fail(const char *what)
     _exit(2);
 }
 
+/* The block that is handed out lies `ahead` bytes behind the start of one of malloc's. */
+static void *make(char *start, std::size_t ahead)
+{
+    if (start == nullptr)
+        throw std::bad_alloc();
+    memcpy(start, &mark, sizeof mark);
+    live++;
+    made++;
+    return start + ahead;
+}
+
+static void drop(void *block, std::size_t ahead)
+{
+    char *start = static_cast<char *>(block) - ahead;
+    if (memcmp(start, &mark, sizeof mark) != 0)
+        fail("a block that the program's operator new did not make\n");
+    memset(start, 0, sizeof mark);
+    live--;
+    free(start);
+}
+
 #ifdef ALIGNED
 __attribute__((noinline)) void *operator new[](std::size_t size, std::align_val_t alignment)
 {
     const std::size_t line = static_cast<std::size_t>(alignment);
-    char *start = static_cast<char *>(aligned_alloc(line, (size + 2 * line - 1) / line * line));
-    if (start == nullptr)
-        throw std::bad_alloc();
-    memcpy(start, &mark, sizeof mark);
-    live++;
-    made++;
-    return start + line;
+    return make(static_cast<char *>(aligned_alloc(line, (size + 2 * line - 1) / line * line)), line);
 }
 
 __attribute__((noinline)) void operator delete[](void *block, std::align_val_t alignment) noexcept
 {
-    char *start = static_cast<char *>(block) - static_cast<std::size_t>(alignment);
-    if (memcmp(start, &mark, sizeof mark) != 0)
-        fail("a block that the program's operator new did not make\n");
-    memset(start, 0, sizeof mark);
-    live--;
-    free(start);
+    drop(block, static_cast<std::size_t>(alignment));
 }
 #else
 __attribute__((noinline)) void *operator new(std::size_t size)
 {
-    char *start = static_cast<char *>(malloc(size + header));
-    if (start == nullptr)
-        throw std::bad_alloc();
-    memcpy(start, &mark, sizeof mark);
-    live++;
-    made++;
-    return start + header;
+    return make(static_cast<char *>(malloc(size + header)), header);
 }
 
 __attribute__((noinline)) void operator delete(void *block) noexcept
 {
-    if (block == nullptr)
-        return;
-    char *start = static_cast<char *>(block) - header;
-    if (memcmp(start, &mark, sizeof mark) != 0)
-        fail("a block that the program's operator new did not make\n");
-    memset(start, 0, sizeof mark);
-    live--;
-    free(start);
+    if (block != nullptr)
+        drop(block, header);
 }
 #endif
 

@@ -23,7 +23,7 @@ static void expect_little_is_taken(size_t bytes)
     for (unsigned i = 0; i < BLOCKS; i++)
         free(block[i]);
     const size_t after = proc_resident_bytes(), most = BLOCKS * bytes / 4;
-    CHECK_MSG(after < before + most, "%u blocks of %zu bytes: freeing them took %zu bytes", BLOCKS, bytes, after - before);
+    CHECK_MSG(after < before + most, "%u blocks of %zu bytes: to free them took %zu", BLOCKS, bytes, after - before);
 }
 
 /* One byte in some of the pages, anywhere. */
