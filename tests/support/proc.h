@@ -24,13 +24,31 @@ static inline size_t proc_read(const char *path, char *buffer, size_t most)
     return length;
 }
 
-/* The number in the row `name` of /proc/self/status; 0 when there is none. */
+/* The number in the row `name` of /proc/self/status; 0 when there is none.  Read in small parts: some tests ask on the
+ * stack of a signal handler.
+ */
 static inline size_t proc_status_number(const char *name)
 {
-    char text[8192];
-    proc_read("/proc/self/status", text, sizeof text);
-    const char *row = strstr(text, name);
-    return row == NULL ? 0 : (size_t)strtoull(row + strlen(name) + 1, NULL, 10);
+    char part[128];
+    const size_t length = strlen(name);
+    size_t matched = 0, number = 0; /* matched: of the row's beginning; past the name and its colon it is the row */
+    bool over = false;
+    ssize_t n;
+    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    while (!over && (n = read(fd, part, sizeof part)) > 0)
+        for (const char *c = part; c < part + n && !over; c++) {
+            if (*c == '\n') {
+                over = matched == length + 1;
+                matched = 0;
+            } else if (matched == length + 1) {
+                if (*c >= '0' && *c <= '9')
+                    number = 10 * number + (size_t)(*c - '0');
+            } else if (matched != SIZE_MAX) {
+                matched = *c == (matched < length ? name[matched] : ':') ? matched + 1 : SIZE_MAX;
+            }
+        }
+    close(fd);
+    return number;
 }
 
 /* A "Name:   123 kB" row in bytes. */
@@ -52,13 +70,10 @@ static inline bool proc_lacks_fence(void)
     return proc_is_filtered() && (sync == NULL || strcmp(sync, "rcs") == 0);
 }
 
+/* From the row in kB: statm counts pages of the kernel, which under qemu-user are not those the process is told of. */
 static inline size_t proc_resident_bytes(void)
 {
-    char text[256];
-    proc_read("/proc/self/statm", text, sizeof text);
-    char *end;
-    strtoull(text, &end, 10);
-    return (size_t)strtoull(end, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE);
+    return proc_status_bytes("VmRSS");
 }
 
 /* The cpus this thread may run on, as a list; returns how many. */
