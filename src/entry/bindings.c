@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "entry/bindings.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -72,7 +73,8 @@ ElfW(Addr) bindings_defined_after(const struct link_map *own, const char *name, 
         if (symbol == NULL)
             continue;
         *where = library;
-        return s.base + symbol->st_value;
+        return ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC ? (ElfW(Addr))dlsym(RTLD_NEXT, name)
+                                                               : s.base + symbol->st_value;
     }
     return 0;
 }

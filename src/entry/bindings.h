@@ -10,7 +10,8 @@
 #include "base/compiler.h"
 #include "os/symbols.h"
 
-/* None of those that only look calls libc, so that they may be called before a sanitizer's strcmp may. */
+/* None of those that only look calls libc, so that they may be called before a sanitizer's strcmp may; but for a name
+ * whose library has a function that chooses the address (STT_GNU_IFUNC), for which the loader is asked. */
 
 /* False if the library has no table of names. */
 bool bindings_symbols(const struct link_map *library, struct symbols *s);

@@ -121,8 +121,7 @@ static int rebind_library(struct dl_phdr_info *library, size_t size, void *moves
 
 /* ---- which names ---- */
 
-/* Whether somebody before us defines an operator that others are made of.  Or the library after us that would be asked
- * does, and lacks one that is made of it: it may be bound so that its own new leads to itself. */
+/* Whether somebody before us defines an operator that others are made of. */
 static bool is_any_replaced(const struct link_map *own)
 {
     static const char *const basic[] = {"_Znwm",
@@ -133,10 +132,17 @@ static bool is_any_replaced(const struct link_map *own)
                                         "_ZdlPvSt11align_val_t",
                                         "_ZnamSt11align_val_t",
                                         "_ZdaPvSt11align_val_t"};
-    const struct link_map *plain = NULL, *sized = NULL;
     for (unsigned i = 0; i < ARRAY_LEN(basic); i++)
         if (bindings_defined_before(own, basic[i]))
             return true;
+    return false;
+}
+
+/* Whether the library after us that would be asked defines an operator, and lacks one that is made of it: it may be bound
+ * so that its own new leads to itself. */
+static bool is_next_incomplete(const struct link_map *own)
+{
+    const struct link_map *plain = NULL, *sized = NULL;
     return bindings_defined_after(own, "_ZdlPv", &plain) != 0 && bindings_defined_after(own, "_ZdlPvm", &sized) != 0 &&
            plain != sized;
 }
@@ -188,6 +194,7 @@ static NOINLINE void give_way(const struct link_map *own)
 static __attribute__((constructor)) void give_way_to_replaced_operators(void)
 {
     const struct link_map *own = own_library();
-    if (own != NULL && option_get(option_deepbind) == deepbind_on && is_any_replaced(own))
+    if (own != NULL && option_get(option_deepbind) == deepbind_on &&
+        (is_any_replaced(own) || is_next_incomplete(own)))
         give_way(own);
 }

@@ -20,11 +20,18 @@ struct symbols {
     const uint32_t *buckets, *hashes; /* NULL: there is no DT_GNU_HASH */
 };
 
+static inline uintptr_t symbols_distance(uintptr_t a, uintptr_t b)
+{
+    return a < b ? b - a : a - b;
+}
+
 /* What an entry of a dynamic section leads to: the loader has added the base to it; or has not, where the section is
- * read-only, and in the kernel's library. */
+ * read-only, and in the kernel's library.  It leads into the library that the section itself lies in.  (The base may be
+ * negative: of a library that was linked for a high address and is loaded at a lower one.) */
 static inline void *symbols_address(const ElfW(Dyn) * entry, uintptr_t base)
 {
-    return (void *)(entry->d_un.d_ptr < base ? entry->d_un.d_ptr + base : entry->d_un.d_ptr);
+    const uintptr_t here = (uintptr_t)entry, as_it_is = entry->d_un.d_ptr, moved = as_it_is + base;
+    return (void *)(symbols_distance(as_it_is, here) <= symbols_distance(moved, here) ? as_it_is : moved);
 }
 
 /* From a dynamic section.  False if it names nothing. */
