@@ -58,14 +58,16 @@ const char *superblock_check_all_free(const struct superblock *s, uint64_t list)
 
 bool superblock_list_is_scattered(const struct superblock *s)
 {
-    const unsigned looks = 16, fewest = 256; /* the lines of fewer blocks are soon all in the cache */
-    const uintptr_t near = (uintptr_t)s->block_bytes * 4;
-    unsigned apart = 0;
-    if (s->carved < fewest || s->whole_bytes != s->carved * s->block_bytes)
+    const unsigned looks = 16, fewest = 256; /* the lines of fewer blocks are soon all in the cache, */
+    const size_t largest = 1024;             /* and of larger ones few are carved at a time */
+    const ptrdiff_t near = (ptrdiff_t)s->block_bytes * 4;
+    unsigned apart = 0; /* the last block of the list, which has no next, counts */
+    if (s->carved < fewest || s->block_bytes > largest || s->whole_bytes != s->carved * s->block_bytes)
         return false;
     for (unsigned i = 0; i < looks; i++) {
         const char *block = superblock_block(s, i * (s->carved / looks));
-        apart += (uintptr_t)freelist_top(next_get(block)) - (uintptr_t)block + near > 2 * near;
+        const ptrdiff_t distance = (char *)freelist_top(next_get(block)) - block;
+        apart += distance < -near || distance > near;
     }
     return apart > looks / 2;
 }

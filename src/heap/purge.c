@@ -55,13 +55,27 @@ static bool looks_as(const struct superblock *s, unsigned seen)
     return (s->seen & seen) == seen && (s->seen & ~SEEN_BITS) == look_of(s);
 }
 
+/* No block of it is in the program's hands. */
+static bool is_all_free(const struct superblock *s)
+{
+    return superblock_free_blocks(s) == s->carved;
+}
+
+/* Room for so many blocks has pages: those that are free, and where none exists any more or yet.  (What is stale in the
+ * arena for large blocks is stale.h's.) */
+static unsigned blocks_with_pages(const struct superblock *s)
+{
+    const size_t stale_bytes = s->slice.is_large ? 0 : superblock_stale_bytes(s);
+    return superblock_free_blocks(s) + (unsigned)(stale_bytes / s->block_bytes);
+}
+
 /* Of a pass that purges everything, which may look for *most bytes of free blocks more.  Only a superblock that has a
  * unit's worth of free blocks can have a wholly free unit, and one whose lists look as they did when it was purged has
  * none.  So a program that calls malloc_trim again and again pays for what has changed. */
 static bool may_have_free_pages(const struct superblock *s, unsigned free_blocks, size_t *most)
 {
     size_t bytes = (size_t)free_blocks * s->block_bytes;
-    if (free_blocks == s->carved)
+    if (is_all_free(s))
         return true; /* it becomes a span, which may stay */
     if (bytes > *most || looks_as(s, SEEN_PURGED) || bytes < superblock_unit_bytes(s))
         return false;
@@ -72,7 +86,7 @@ static bool may_have_free_pages(const struct superblock *s, unsigned free_blocks
 /* True if it is worth taking offline now.  The descriptor may be changing: a wrong answer only costs time. */
 static bool is_wanted(struct superblock *s, enum purge_what what, size_t *most, bool *changed)
 {
-    unsigned free_blocks = superblock_free_blocks(s);
+    const unsigned free_blocks = blocks_with_pages(s);
     if (free_blocks == 0)
         return false;
     if (what == purge_force)
@@ -87,8 +101,7 @@ static bool is_wanted(struct superblock *s, enum purge_what what, size_t *most, 
     }
     if ((s->seen & SEEN_PURGED) != 0)
         return false;
-    bool becomes_span = free_blocks == s->carved;
-    return what == purge_idle || becomes_span ||
+    return what == purge_idle || is_all_free(s) ||
            huge_is_worth_splitting(superblock_first_slice(s), superblock_slices(s));
 }
 
@@ -171,9 +184,10 @@ static const char *purge_superblock(struct batch *b, struct offline *o)
     heap_collect(o->heap, s);
     if (superblock_live(s, s->freelist) == 0)
         return superblock_check_all_free(s, s->freelist);
-    o->units = superblock_uncarve(s, &damage);
+    superblock_uncarve(s, &damage);
     if (damage == NULL && b->lends)
-        o->units &= ~superblock_lend(s);
+        superblock_lend(s);
+    o->units = s->dirty & s->uncarved;
     add_holes(b, s, o->units);
     return damage;
 }
@@ -204,7 +218,7 @@ static void finish(struct batch *b)
         if (s == NULL)
             continue;
         if (!b->pages.refused)
-            superblock_note_purged(s, o->units & s->uncarved);
+            superblock_note_purged(s, o->units);
         if (superblock_live(s, s->freelist) == 0) {
             superblock_give(s);
             b->gave_spans = true;

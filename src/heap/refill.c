@@ -24,14 +24,15 @@ static enum refill refill_failed(enum rcs_result result)
 
 /* If threads of other heaps free into `s` while this one allocates from it, they contend for its descriptor over a few
  * blocks a refill, and for the blocks, which are handed out while their lines are still in the other cpu's first cache
- * or in use there.  It is better to allocate elsewhere until a quarter of the superblock has come back, or more of a
- * short one than such a cache holds.  (With larger blocks that would take too much memory.) */
+ * or in use there.  It is better to allocate elsewhere until more has come back: a quarter of the superblock, and as long
+ * as it can be carved, more than such a cache holds.  (With larger blocks that would take too much memory.) */
 static bool remote_is_trickle(const struct superblock *s)
 {
-    const size_t cached_bytes = 64 << 10;
+    const size_t cached_bytes = 64 << 10, largest = 1024;
     const size_t back = freelist_count(atomic_load_explicit(&s->x_remote, memory_order_relaxed));
-    const bool is_little = back < s->blocks / 4u || (superblock_is_carvable(s) && back * s->block_bytes < cached_bytes);
-    return back != 0 && is_little && s->block_bytes <= 1024;
+    const bool is_less_than_a_quarter = back < s->blocks / 4u, is_still_cached = back * s->block_bytes < cached_bytes;
+    return back != 0 && s->block_bytes <= largest &&
+           (is_less_than_a_quarter || (superblock_is_carvable(s) && is_still_cached));
 }
 
 /* Gives `s`, of heap `h`, a list if it has none: its remote frees, else as many newly carved blocks as `amount` says.
@@ -73,13 +74,15 @@ static bool is_worth_going_back_to(const struct superblock *s)
     return blocks >= s->blocks / 8u && (blocks >= enough_blocks || blocks * s->block_bytes >= enough_bytes);
 }
 
-/* To carve the active superblock further would touch fresh pages: another one of the heap may be better. */
+/* To carve the active superblock further may touch fresh pages: another one of the heap may be better.  But where it has
+ * its pages, an empty one would not be: that can go back as a whole. */
 static struct superblock *instead_of_carving(struct heap *h, unsigned c)
 {
     const struct superblock *active = h->active[c];
     if (superblock_free_blocks(active) != 0 || !superblock_is_carvable(active) || inherited_is_shunned(c))
         return NULL;
-    return heap_find_fullest_of(h, c, is_worth_going_back_to);
+    struct superblock *s = heap_find_fullest_of(h, c, is_worth_going_back_to);
+    return s != NULL && s->group == group_empty && !superblock_has_zeros(active) ? NULL : s;
 }
 
 /* From here on no free of one of its blocks calls the slow path. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Stale pages: a superblock made from slices that were in use before has pages where nothing is carved yet.  Of larger
+ * Stale pages of larger blocks: a superblock made from slices that were in use before has pages where nothing is carved
+ * yet.  (Those of smaller blocks, which are soon filled, are purged with what is free: purge.c.)  Of larger
  * blocks a superblock is some MiB, and a program that holds but one or two blocks of a class carves no more of it: a
  * process of 256 MiB kept 50 MiB in this way.
  *

@@ -285,6 +285,7 @@ void superblock_begin_anew(struct superblock *s)
     ASSERT(superblock_freelist(s) == 0 && !s->has_lent);
     const unit_set all = all_units(s, unit_shift(s));
     s->dirty |= all & ~s->uncarved;
+    atomic_thread_fence(memory_order_release); /* a child of fork sees it, if it sees what follows */
     s->carved = 0;
     set_uncarved(s, all);
 }
@@ -352,6 +353,11 @@ void superblock_finish_uncarving(struct superblock *s)
 size_t superblock_unit_bytes(const struct superblock *s)
 {
     return 1ul << unit_shift(s);
+}
+
+size_t superblock_stale_bytes(const struct superblock *s)
+{
+    return (size_t)units_count(s->dirty & s->uncarved) * superblock_unit_bytes(s);
 }
 
 unit_set superblock_uncarve(struct superblock *s, const char **damage)

@@ -11,13 +11,14 @@
  * computed, and the one store is the commit of a restartable section.
  *
  * A block exists once all units it touches are carved.  A unit is a power of two: a 128th of the superblock or more, a
- * page or more.  All units are uncarved at birth, and purging makes them so again.
+ * page or more.  All units are uncarved at birth.  Purging makes them so again; and so does refill, with all units of a
+ * superblock whose blocks are all free, in order to carve them in order of address (superblock_begin_anew).
  *
  * Where no block exists, a unit that is not `dirty` holds zeros (but for the first words of blocks that were carved and
  * could not be published).  A unit is dirty if its slice had been used when the superblock was made, or if it was
- * carved when others were purged: then it may hold a part of a block that exists no more.  It is clean again once the
- * system has its pages.  So what is dirty and uncarved has pages (stale.h), and a block that touches no dirty unit is
- * zero when it is carved.
+ * carved when units were made uncarved: then it may hold a part of a block that exists no more.  It is clean again once
+ * the system has its pages.  So what is dirty and uncarved is stale: it has pages (purge.c and stale.h give them back).
+ * And a block that touches no dirty unit is zero when it is carved.
  *
  * Who may write what.  Each field has one rule; docs/protocol.md shows the interleaving each rule prevents.
  *   freelist    sections of the owning heap; or whoever has the superblock detached
@@ -268,6 +269,9 @@ static inline bool superblock_is_block_start(const struct superblock *s, const v
     return ((uintptr_t)p - s->base) * s->reciprocal < s->reciprocal;
 }
 
+/* Bytes of units that are dirty and uncarved: they have pages, and there is no block. */
+size_t superblock_stale_bytes(const struct superblock *s);
+
 /* True if a block that exists starts at `p`, as far as a quick look tells: before the first that does not.
  * `whole_bytes` may be changing, but not past a block that somebody has. */
 static inline bool superblock_is_block_quick(const struct superblock *s, const void *p)
@@ -322,15 +326,16 @@ struct carving superblock_carve(const struct superblock *s, enum carve amount);
 void superblock_count_carving(struct superblock *s, struct carving carving);
 void superblock_discount_carving(struct superblock *s, struct carving carving);
 
-/* Whether what is carved next is likely to be zero; and whether this block is, which was carved just now, but for its
- * first 8 bytes. */
+/* Whether what is carved next is likely to be zero, and has no pages yet; and whether this block is zero, which was carved
+ * just now, but for its first 8 bytes. */
 static inline bool superblock_has_zeros(const struct superblock *s)
 {
     return superblock_is_carvable(s) && (s->dirty & s->uncarved & -s->uncarved) == 0;
 }
 bool superblock_is_zero_block(const struct superblock *s, const void *block);
 
-/* All its blocks were free, and the caller took them off the list: they are not carved yet, as after its birth. */
+/* All its blocks were free, and the caller took them off the list: no block exists any more, as after its birth, and all
+ * its pages are stale. */
 void superblock_begin_anew(struct superblock *s);
 
 /* Counts the carved blocks anew, in a child: carving takes several stores, and its parent may have been in between. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * A superblock whose blocks were freed in no order is handed out in order of address when all of them are free, and is
- * not held for zeros; one that was freed in order keeps its list.
+ * not held for zeros; one that was freed in order keeps its list.  What is taken next comes from as few superblocks as
+ * before, and the pages of the rest go back.
  */
 #include <stdlib.h>
 
+#include "heap/purge.h"
 #include "inspect.h"
 #include "unit.h"
 
@@ -31,13 +33,13 @@ static struct superblock *full_superblock(void)
     return s;
 }
 
-static void shuffle(struct rng *rng)
+static void shuffle(struct rng *rng, char **block, size_t count)
 {
-    for (size_t i = ARRAY_LEN(freed); i > 1; i--) {
+    for (size_t i = count; i > 1; i--) {
         size_t j = rng_below(rng, i);
-        char *other = freed[j];
-        freed[j] = freed[i - 1];
-        freed[i - 1] = other;
+        char *other = block[j];
+        block[j] = block[i - 1];
+        block[i - 1] = other;
     }
 }
 
@@ -74,7 +76,7 @@ static void free_what_is_held(void)
 static void freed_at_random_it_is_carved_again(struct rng *rng)
 {
     struct superblock *s = full_superblock();
-    shuffle(rng);
+    shuffle(rng, freed, ARRAY_LEN(freed));
     free_all_of(s);
     take_all_of(s);
     for (unsigned i = 0; i < ARRAY_LEN(back); i++)
@@ -93,6 +95,37 @@ static void freed_in_order_it_stays_as_it_is(void)
     free_what_is_held();
 }
 
+/* Frees a quarter of many superblocks at random, so that a dozen are empty, and takes as much as four have. */
+static void few_are_used_again(struct rng *rng)
+{
+    enum { bytes = 1024, many = 64 << 10, freed_from = many / 2, freed_count = many / 4, taken = 4096, most = 8 };
+    static char *block[many];
+    struct superblock *used[most + 1];
+    unsigned count = 0;
+    for (unsigned i = 0; i < many; i++)
+        block[i] = malloc(bytes);
+    shuffle(rng, block + freed_from, freed_count);
+    for (unsigned i = freed_from; i < freed_from + freed_count; i++)
+        free(block[i]);
+    for (unsigned i = freed_from; i < freed_from + taken; i++) {
+        struct superblock *s = superblock_of(block[i] = malloc(bytes));
+        unsigned known = 0;
+        while (known < count && used[known] != s)
+            known++;
+        if (known < count)
+            continue;
+        EXPECT_MSG(count < most, "%u blocks lie in more than %u superblocks", i + 1 - freed_from, most);
+        used[count++] = s;
+    }
+    heap_purge(purge_force, NULL);
+    for (unsigned i = 0; i < count; i++)
+        EXPECT_EQ(superblock_stale_bytes(used[i]), 0);
+    for (unsigned i = 0; i < many; i++)
+        if (i < freed_from + taken || i >= freed_from + freed_count)
+            free(block[i]);
+    expect_heaps_sound();
+}
+
 int main(void)
 {
     unit_print_mode();
@@ -100,5 +133,6 @@ int main(void)
     struct rng rng = unit_rng();
     freed_in_order_it_stays_as_it_is();
     freed_at_random_it_is_carved_again(&rng);
+    few_are_used_again(&rng);
     return 0;
 }
