@@ -67,6 +67,22 @@ static COLD void *resize_hard(void *p, struct block old, size_t size)
     return moved;
 }
 
+/* A span of which less than half is to stay, as of a buffer that is cut to what it holds, is copied: then it is whole for
+ * whoever wants one as long.  Cut where it is, each such buffer would leave a piece that is too short for the next one.
+ * NULL without memory: it is to be cut where it is. */
+static void *move_to_shorter(void *p, size_t size)
+{
+    int error = errno;
+    void *block = sutler_malloc(size);
+    if (unlikely(block == NULL)) {
+        errno = error;
+        return NULL;
+    }
+    memcpy(block, p, size);
+    sutler_free(p);
+    return block;
+}
+
 /* What a quick look does not find; and size 0. */
 static NOINLINE void *resize(void *p, size_t size)
 {
@@ -88,6 +104,9 @@ static NOINLINE void *resize(void *p, size_t size)
     }
     if (block_fits(old.bytes, size))
         return p;
+    void *shorter = old.kind == block_large && size < old.bytes ? move_to_shorter(p, size) : NULL;
+    if (shorter != NULL)
+        return shorter;
     if ((old.kind == block_large || old.kind == block_mapping) && size > CLASS_BYTES_MAX && size <= PTRDIFF_MAX &&
         slow_enter()) {
         void *moved = large_resize(p, size, false);

@@ -91,6 +91,19 @@ static void *idler(void *argument)
     return argument;
 }
 
+/* To cut a block takes no memory, whatever it would do if there were some. */
+static struct node *cut(struct node *node)
+{
+    const uint64_t key = node->key;
+    errno = 0;
+    node = realloc(node, node->size / 3);
+    CHECK_MSG(node != NULL && errno == 0, "a block is not cut, with errno %d", errno);
+    CHECK(node->key == key);
+    node->size /= 3;
+    pattern_fill_sparse(node + 1, node->size - sizeof *node, key);
+    return node;
+}
+
 static size_t round_of(size_t size, size_t most)
 {
     struct node *list = NULL;
@@ -104,6 +117,8 @@ static size_t round_of(size_t size, size_t most)
         if (list != NULL) {
             errno = 0;
             CHECK(opaque(realloc(list, 512 * MIB)) == NULL && errno == ENOMEM);
+            if (list->size >= 6 * sizeof *list)
+                list = cut(list);
         }
     }
     hop();

@@ -75,14 +75,12 @@ static void each_has_its_own(void)
 static void it_lies_where_it_lay(void)
 {
     struct blocks b = take_two();
-    char *both = malloc(LONG / 2 + LONG);
-    EXPECT(both != NULL && realloc(both, LONG / 2) == both);
-    char *behind = malloc(LONG), *end = malloc(LONG * 2);
-    EXPECT(behind == both + LONG / 2 && end == behind + LONG);
-    memset(both, 1, LONG / 2);
+    char *before = malloc(LONG / 2), *behind = malloc(LONG), *end = malloc(LONG * 2);
+    EXPECT(before != NULL && behind == before + LONG / 2 && end == behind + LONG);
+    memset(before, 1, LONG / 2);
     memset(behind, 1, LONG);
     free_by_another(b.others);
-    free(both);
+    free(before);
     free(behind);
     expect_next_at(behind);
 }
