@@ -43,41 +43,76 @@ unsigned huge_parts(void *address, size_t bytes, void *part[2])
     return count;
 }
 
-void huge_split(void *address)
-{
-    os_split_huge(address);
-    if (region_contains(address))
-        set_flags(mark_of(address), HUGE_SPLIT);
-}
-
-/* Huge pages that were asked for lie in mappings of their own, one for each run of them; a process may have 65,530
- * mappings. */
+/* Huge pages that were asked for, and not split, lie in mappings of their own, one for each run of them; a process may
+ * have 65,530 mappings. */
 #define RUNS_MAX 16384
 static _Atomic int runs;
 
-static bool is_asked(uintptr_t page)
+static unsigned flags_at(uintptr_t page)
 {
-    return region_contains((void *)page) && (flags_of(mark_of((void *)page)) & HUGE_ASKED) != 0;
+    return region_contains((void *)page) ? flags_of(mark_of((void *)page)) : 0;
 }
 
-static int asked_beside(uintptr_t first, uintptr_t end)
+static bool is_asked(uintptr_t page)
 {
-    return is_asked(first - HUGE_PAGE_BYTES) + is_asked(end);
+    return (flags_at(page) & HUGE_ASKED) != 0;
+}
+
+static bool is_advised(uintptr_t page)
+{
+    return (flags_at(page) & (HUGE_ASKED | HUGE_SPLIT)) == HUGE_ASKED;
+}
+
+static int advised_beside(uintptr_t first, uintptr_t end)
+{
+    return is_advised(first - HUGE_PAGE_BYTES) + is_advised(end);
+}
+
+/* These pages, of which some may be advised, are about to be split, or asked for no more.  False if that would be one
+ * mapping too many. */
+static bool withdraw_advice(uintptr_t first, uintptr_t end)
+{
+    if (advised_beside(first, end) == 2 && atomic_load_explicit(&runs, memory_order_relaxed) >= RUNS_MAX)
+        return false;
+    os_advise_small((void *)first, end - first);
+    return true;
+}
+
+static void change_flags(uintptr_t page, unsigned cleared, unsigned set)
+{
+    struct slice *mark = mark_of((void *)page);
+    const int before = is_advised(page);
+    clear_flags(mark, cleared);
+    set_flags(mark, set);
+    const int more = is_advised(page) - before;
+    atomic_fetch_add_explicit(&runs, more * (1 - advised_beside(page, page + HUGE_PAGE_BYTES)), memory_order_relaxed);
+}
+
+/* The system is not asked for a huge page there any more: khugepaged would make one again of what is left, be it one small
+ * page, and bring back all that is purged. */
+void huge_split(void *address)
+{
+    os_split_huge(address);
+    if (!region_contains(address))
+        return;
+    const uintptr_t page = align_down((uintptr_t)address, HUGE_PAGE_BYTES);
+    const bool may_be_advised = (flags_at(page) & HUGE_SPLIT) == 0 || mark_of(address)->is_large; /* (large.c) */
+    if (option_get(option_huge_pages) == huge_pages_auto && may_be_advised)
+        withdraw_advice(page, page + HUGE_PAGE_BYTES);
+    change_flags(page, 0, HUGE_SPLIT);
 }
 
 bool huge_ask(uint32_t first)
 {
-    struct slice *mark = slice_at(first);
-    uintptr_t page = (uintptr_t)slice_address(first);
+    const uintptr_t page = (uintptr_t)slice_address(first);
     ASSERT(page % HUGE_PAGE_BYTES == 0);
-    const unsigned flags = flags_of(mark);
+    const unsigned flags = flags_at(page);
     if ((flags & (HUGE_SPLIT | HUGE_ASKED)) != 0)
         return (flags & HUGE_SPLIT) == 0;
-    int more = 1 - asked_beside(page, page + HUGE_PAGE_BYTES);
-    if (more > 0 && atomic_load_explicit(&runs, memory_order_relaxed) >= RUNS_MAX)
+    if (advised_beside(page, page + HUGE_PAGE_BYTES) == 0 &&
+        atomic_load_explicit(&runs, memory_order_relaxed) >= RUNS_MAX)
         return false;
-    atomic_fetch_add_explicit(&runs, more, memory_order_relaxed);
-    set_flags(mark, HUGE_ASKED);
+    change_flags(page, 0, HUGE_ASKED);
     os_advise_huge((void *)page, HUGE_PAGE_BYTES);
     return true;
 }
@@ -85,13 +120,10 @@ bool huge_ask(uint32_t first)
 /* A thread that touches these pages next, and has not asked for a huge one, is not to wait until one is cleared. */
 static void unask(uintptr_t first, uintptr_t end)
 {
-    int more = asked_beside(first, end) - 1;
-    if (more > 0 && atomic_load_explicit(&runs, memory_order_relaxed) >= RUNS_MAX)
+    if (!withdraw_advice(first, end))
         return;
-    atomic_fetch_add_explicit(&runs, more, memory_order_relaxed);
     for (uintptr_t at = first; at < end; at += HUGE_PAGE_BYTES)
-        clear_flags(mark_of((void *)at), HUGE_ASKED);
-    os_advise_small((void *)first, end - first);
+        change_flags(at, HUGE_ASKED, 0);
 }
 
 static void unask_all(uintptr_t first, uintptr_t end)
@@ -108,11 +140,11 @@ void huge_note_purged(const void *address, size_t bytes)
 {
     const uintptr_t first = align_up((uintptr_t)address, HUGE_PAGE_BYTES),
                     end = align_down((uintptr_t)address + bytes, HUGE_PAGE_BYTES);
-    for (uintptr_t at = first; at < end; at += HUGE_PAGE_BYTES)
-        if (region_contains((void *)at))
-            clear_flags(mark_of((void *)at), HUGE_SPLIT | HUGE_REFUSED | HUGE_FULL_MAX * HUGE_FULL);
     if (option_get(option_huge_pages) == huge_pages_auto)
         unask_all(first, end);
+    for (uintptr_t at = first; at < end; at += HUGE_PAGE_BYTES)
+        if (region_contains((void *)at))
+            change_flags(at, HUGE_SPLIT | HUGE_REFUSED | HUGE_FULL_MAX * HUGE_FULL, 0);
 }
 
 /* How many bytes probably lie on wholly free pages. */
@@ -242,16 +274,15 @@ static int make_huge(uint32_t first, long pagemap)
 
 enum huge_collapsed huge_collapse(uint32_t first, long pagemap)
 {
-    struct slice *mark = slice_at(first);
     const uintptr_t page = (uintptr_t)slice_address(first);
-    const unsigned flags = flags_of(mark);
-    clear_flags(mark, HUGE_SPLIT | HUGE_FULL_MAX * HUGE_FULL);
+    const unsigned flags = flags_at(page), was_split = flags & HUGE_SPLIT;
+    change_flags(page, (was_split != 0 ? HUGE_ASKED | HUGE_SPLIT : 0) | HUGE_FULL_MAX * HUGE_FULL, 0);
     const int error = make_huge(first, pagemap);
     if (error == 0)
         return huge_is_made;
-    if ((flags & HUGE_ASKED) == 0)
-        unask_all(page, page + HUGE_PAGE_BYTES);
-    const bool has_none = error == ENOMEM || error == EBUSY, is_over = error != EAGAIN || (flags & HUGE_SPLIT) != 0;
-    set_flags(mark, has_none ? flags & HUGE_SPLIT : is_over ? HUGE_REFUSED : HUGE_SPLIT);
+    unask_all(page, page + HUGE_PAGE_BYTES);
+    const bool has_none = error == ENOMEM || error == EBUSY, is_over = error != EAGAIN || was_split != 0;
+    const unsigned found = has_none ? 0 : is_over ? HUGE_REFUSED : HUGE_SPLIT;
+    change_flags(page, 0, found | (was_split != 0 ? flags & (HUGE_ASKED | HUGE_SPLIT) : 0));
     return has_none ? huge_has_none : huge_cannot;
 }

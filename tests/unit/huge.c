@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Huge pages are broken for what is purged only where that is most of them, as long as the program works; once
- * it does not, and where they are broken already, everything goes.
+ * it does not, and where they are broken already, everything goes, and khugepaged is not asked to bring it back.
  */
 #include "heap/huge.h"
 
@@ -82,6 +82,40 @@ static void expect_content(void)
         EXPECT(block[i] == NULL || (*(unsigned *)block[i] == i && block[i][BYTES - 1] == (char)i));
 }
 
+/* Huge pages of [start, end) of which a part is there. */
+static unsigned broken_in(uintptr_t start, uintptr_t end)
+{
+    unsigned broken = 0;
+    for (uintptr_t at = align_up(start, HUGE_PAGE_BYTES); at + HUGE_PAGE_BYTES <= end; at += HUGE_PAGE_BYTES) {
+        const size_t there = huge_count_there((void *)at, HUGE_PAGE_BYTES);
+        broken += there != 0 && there != HUGE_PAGE_BYTES / os_page_bytes;
+    }
+    return broken;
+}
+
+/* Of the region, those of all that are broken for which the system is asked for huge ones; *all are broken. */
+static unsigned broken_and_asked_for(unsigned *all)
+{
+    char line[512];
+    uintptr_t start = 0, end = 0, from, to;
+    unsigned broken = 0, asked = 0;
+    FILE *file = fopen("/proc/self/smaps", "r");
+    EXPECT(file != NULL);
+    *all = 0;
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2) {
+            start = from;
+            end = to;
+            broken = region_contains((void *)start) ? broken_in(start, end) : 0;
+            *all += broken;
+        } else if (strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " hg") != NULL) {
+            asked += broken;
+        }
+    }
+    fclose(file);
+    return asked;
+}
+
 int main(void)
 {
     unit_print_mode();
@@ -101,6 +135,8 @@ int main(void)
     given = purge(purge_idle);
     EXPECT_MSG(given >= ALL / 4, "%zu", given);
     EXPECT_MSG(splits > 10 * few, "%u, %u", few, splits);
+    unsigned broken, asked = broken_and_asked_for(&broken);
+    EXPECT_MSG(broken > 10 && asked == 0, "%u, %u", broken, asked);
 
     free_of_64(24, 16); /* they are broken by now */
     given = purge(purge_decay);
