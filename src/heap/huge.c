@@ -88,8 +88,8 @@ static void change_flags(uintptr_t page, unsigned cleared, unsigned set)
     atomic_fetch_add_explicit(&runs, more * (1 - advised_beside(page, page + HUGE_PAGE_BYTES)), memory_order_relaxed);
 }
 
-/* The system is not asked for a huge page there any more: khugepaged would make one again of what is left, be it one small
- * page, and bring back all that is purged. */
+/* The system is not asked for a huge page there any more: khugepaged would make one again of what is left, be it one
+ * small page, and bring back all that is purged. */
 void huge_split(void *address)
 {
     os_split_huge(address);
