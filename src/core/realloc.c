@@ -67,9 +67,9 @@ static COLD void *resize_hard(void *p, struct block old, size_t size)
     return moved;
 }
 
-/* A span of which less than half is to stay, as of a buffer that is cut to what it holds, is copied: then it is whole for
- * whoever wants one as long.  Cut where it is, each such buffer would leave a piece that is too short for the next one.
- * NULL without memory: it is to be cut where it is. */
+/* A span of which less than half is to stay, as of a buffer that is cut to what it holds, is copied: then it is whole
+ * for whoever wants one as long.  Cut where it is, each such buffer would leave a piece that is too short for the next
+ * one.  NULL without memory: it is to be cut where it is. */
 static void *move_to_shorter(void *p, size_t size)
 {
     int error = errno;

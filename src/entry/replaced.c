@@ -138,8 +138,8 @@ static bool is_any_replaced(const struct link_map *own)
     return false;
 }
 
-/* Whether the library after us that would be asked defines an operator, and lacks one that is made of it: it may be bound
- * so that its own new leads to itself. */
+/* Whether the library after us that would be asked defines an operator, and lacks one that is made of it: it may be
+ * bound so that its own new leads to itself. */
 static bool is_next_incomplete(const struct link_map *own)
 {
     const struct link_map *plain = NULL, *sized = NULL;

@@ -12,8 +12,8 @@
 
 #include "heap/superblock.h"
 
-/* Lends what a detached superblock can spare; returns the units of that. */
-unit_set superblock_lend(struct superblock *s);
+/* Lends what a detached superblock can spare. */
+void superblock_lend(struct superblock *s);
 
 /* Makes all slices that a detached superblock still has free spans. */
 void superblock_give(struct superblock *s);

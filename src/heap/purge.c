@@ -41,10 +41,10 @@ static struct offline {
 
 /* ---- which ---- */
 
-/* What the lists look like, in 14 bits. */
+/* What the lists look like, and how many blocks there are, in 14 bits. */
 static uint16_t look_of(const struct superblock *s)
 {
-    uint64_t lists = superblock_freelist(s) * 0x9e3779b97f4a7c15ull ^
+    uint64_t lists = superblock_freelist(s) * 0x9e3779b97f4a7c15ull ^ s->carved * 0x165667b19e3779f9ull ^
                      atomic_load_explicit(&s->x_remote, memory_order_relaxed) * 0xc2b2ae3d27d4eb4full;
     return (uint16_t)(lists >> 48) & (uint16_t)~SEEN_BITS;
 }

@@ -24,8 +24,8 @@ static enum refill refill_failed(enum rcs_result result)
 
 /* If threads of other heaps free into `s` while this one allocates from it, they contend for its descriptor over a few
  * blocks a refill, and for the blocks, which are handed out while their lines are still in the other cpu's first cache
- * or in use there.  It is better to allocate elsewhere until more has come back: a quarter of the superblock, and as long
- * as it can be carved, more than such a cache holds.  (With larger blocks that would take too much memory.) */
+ * or in use there.  It is better to allocate elsewhere until more has come back: a quarter of the superblock, and as
+ * long as it can be carved, more than such a cache holds.  (With larger blocks that would take too much memory.) */
 static bool remote_is_trickle(const struct superblock *s)
 {
     const size_t cached_bytes = 64 << 10, largest = 1024;
@@ -74,8 +74,8 @@ static bool is_worth_going_back_to(const struct superblock *s)
     return blocks >= s->blocks / 8u && (blocks >= enough_blocks || blocks * s->block_bytes >= enough_bytes);
 }
 
-/* To carve the active superblock further may touch fresh pages: another one of the heap may be better.  But where it has
- * its pages, an empty one would not be: that can go back as a whole. */
+/* To carve the active superblock further may touch fresh pages: another one of the heap may be better.  But where it
+ * has its pages, an empty one would not be: that can go back as a whole. */
 static struct superblock *instead_of_carving(struct heap *h, unsigned c)
 {
     const struct superblock *active = h->active[c];

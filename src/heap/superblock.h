@@ -326,16 +326,16 @@ struct carving superblock_carve(const struct superblock *s, enum carve amount);
 void superblock_count_carving(struct superblock *s, struct carving carving);
 void superblock_discount_carving(struct superblock *s, struct carving carving);
 
-/* Whether what is carved next is likely to be zero, and has no pages yet; and whether this block is zero, which was carved
- * just now, but for its first 8 bytes. */
+/* Whether what is carved next is likely to be zero, and has no pages yet; and whether this block is zero, which was
+ * carved just now, but for its first 8 bytes. */
 static inline bool superblock_has_zeros(const struct superblock *s)
 {
     return superblock_is_carvable(s) && (s->dirty & s->uncarved & -s->uncarved) == 0;
 }
 bool superblock_is_zero_block(const struct superblock *s, const void *block);
 
-/* All its blocks were free, and the caller took them off the list: no block exists any more, as after its birth, and all
- * its pages are stale. */
+/* All its blocks were free, and the caller took them off the list: no block exists any more, as after its birth, and
+ * all its pages are stale. */
 void superblock_begin_anew(struct superblock *s);
 
 /* Counts the carved blocks anew, in a child: carving takes several stores, and its parent may have been in between. */

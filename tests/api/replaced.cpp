@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * A program that replaces operator new and operator delete, and none of their other forms: it counts blocks, and puts a
- * word before each.  All forms have to come to its two, in the program, and in a library that it is linked with, or that
- * it loads later.  With ALIGNED it replaces those of aligned arrays, which three forms come to.  With OWN_MALLOC it has a
- * malloc of its own as well, as Firefox has, and is given none but its own blocks to free.
+ * word before each.  All forms have to come to its two, in the program, and in a library that it is linked with, or
+ * that it loads later.  With ALIGNED it replaces those of aligned arrays, which three forms come to.  With OWN_MALLOC
+ * it has a malloc of its own as well, as Firefox has, and is given none but its own blocks to free.
  */
 #include <cstdint>
 #include <cstdio>

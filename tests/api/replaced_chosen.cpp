@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A library whose sized operator delete is whatever its own function chooses when the loader asks, as that of gperftools
- * may be.
+ * A library whose sized operator delete is whatever its own function chooses when the loader asks, as that of
+ * gperftools may be.
  */
 #include <cstddef>
 #include <new>
