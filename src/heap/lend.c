@@ -8,8 +8,8 @@ static bool is_spare(const struct superblock *s, unsigned i, unit_set kept)
     return superblock_has_slice(s, i) && (superblock_units_of_slice(s, i) & kept) == 0;
 }
 
-/* Gives its slices from number `from` on without those that have `kept` units.  From the end: as long as the first slice
- * is not free, the others are known by it. */
+/* Gives its slices from number `from` on without those that have `kept` units.  From the end: as long as the first is
+ * not free, the others are known by it. */
 static void give_slices(struct superblock *s, unsigned from, unit_set kept)
 {
     const uint32_t first = superblock_first_slice(s);
