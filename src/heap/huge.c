@@ -96,8 +96,7 @@ void huge_split(void *address)
     if (!region_contains(address))
         return;
     const uintptr_t page = align_down((uintptr_t)address, HUGE_PAGE_BYTES);
-    const bool may_be_advised = (flags_at(page) & HUGE_SPLIT) == 0 || mark_of(address)->is_large; /* (large.c) */
-    if (option_get(option_huge_pages) == huge_pages_auto && may_be_advised)
+    if (option_get(option_huge_pages) == huge_pages_auto && is_advised(page))
         withdraw_advice(page, page + HUGE_PAGE_BYTES);
     change_flags(page, 0, HUGE_SPLIT);
 }
