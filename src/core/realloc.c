@@ -41,10 +41,11 @@ static NOINLINE void *move(void *p, struct block old, size_t size)
     return block;
 }
 
-/* Copies a block of a superblock, of `bytes`, to a larger one: strings and arrays grow so, piece by piece. */
-static NOINLINE void *grow(void *p, size_t bytes, size_t size)
+/* Moves `bytes` of the block to another one of `size`: so strings and arrays grow, piece by piece.  NULL without
+ * memory: the block is as it was. */
+static NOINLINE void *copy(void *p, size_t bytes, size_t size)
 {
-    ASSERT(bytes < size);
+    ASSERT(bytes <= size);
     void *block = sutler_malloc(size);
     if (unlikely(block == NULL))
         return NULL;
@@ -73,14 +74,10 @@ static COLD void *resize_hard(void *p, struct block old, size_t size)
 static void *move_to_shorter(void *p, size_t size)
 {
     int error = errno;
-    void *block = sutler_malloc(size);
-    if (unlikely(block == NULL)) {
+    void *shorter = copy(p, size, size);
+    if (unlikely(shorter == NULL))
         errno = error;
-        return NULL;
-    }
-    memcpy(block, p, size);
-    sutler_free(p);
-    return block;
+    return shorter;
 }
 
 /* What a quick look does not find; and size 0. */
@@ -124,7 +121,7 @@ void *sutler_realloc(void *p, size_t size)
     if (block_fits(bytes, size))
         return p;
     slow_if_unmanaged();
-    return bytes < size ? grow(p, bytes, size)
+    return bytes < size ? copy(p, bytes, size)
                         : move(p, (struct block){.kind = block_superblock, .bytes = bytes}, size);
 }
 ALSO(realloc, sutler_realloc)

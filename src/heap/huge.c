@@ -78,6 +78,8 @@ static bool withdraw_advice(uintptr_t first, uintptr_t end)
     return true;
 }
 
+/* Counts the runs of advised pages as well: one that becomes advised beside none is a run more, and one between two
+ * joins them. */
 static void change_flags(uintptr_t page, unsigned cleared, unsigned set)
 {
     struct slice *mark = mark_of((void *)page);

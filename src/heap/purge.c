@@ -55,6 +55,11 @@ static bool looks_as(const struct superblock *s, unsigned seen)
     return (s->seen & seen) == seen && (s->seen & ~SEEN_BITS) == look_of(s);
 }
 
+static size_t bytes_of(const struct superblock *s, unit_set units)
+{
+    return (size_t)units_count(units) * superblock_unit_bytes(s);
+}
+
 /* No block of it is in the program's hands. */
 static bool is_all_free(const struct superblock *s)
 {
@@ -65,7 +70,7 @@ static bool is_all_free(const struct superblock *s)
  * arena for large blocks is stale.h's.) */
 static unsigned blocks_with_pages(const struct superblock *s)
 {
-    const size_t stale_bytes = s->slice.is_large ? 0 : superblock_stale_bytes(s);
+    const size_t stale_bytes = s->slice.is_large ? 0 : bytes_of(s, superblock_stale_units(s));
     return superblock_free_blocks(s) + (unsigned)(stale_bytes / s->block_bytes);
 }
 
@@ -113,7 +118,7 @@ static size_t holes_bytes;
 
 static size_t uncarved_bytes(const struct superblock *s)
 {
-    return (size_t)units_count(s->uncarved) * superblock_unit_bytes(s);
+    return bytes_of(s, s->uncarved);
 }
 
 /* `s` is detached, and a part of it is being purged: its uncarved units are holes if that broke a huge page. */
@@ -185,11 +190,13 @@ static const char *purge_superblock(struct batch *b, struct offline *o)
     if (superblock_live(s, s->freelist) == 0)
         return superblock_check_all_free(s, s->freelist);
     superblock_uncarve(s, &damage);
-    if (damage == NULL && b->lends)
+    if (damage != NULL)
+        return damage;
+    if (b->lends)
         superblock_lend(s);
-    o->units = s->dirty & s->uncarved;
+    o->units = superblock_stale_units(s);
     add_holes(b, s, o->units);
-    return damage;
+    return NULL;
 }
 
 /* Purges the batch and puts it online again. */

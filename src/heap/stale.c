@@ -48,7 +48,7 @@ static size_t purge_piece(struct superblock *s, bool waits, unit_set *units)
         *units = 0; /* what is left is for another pass */
         return 0;
     }
-    *units &= s->uncarved & s->dirty;
+    *units &= superblock_stale_units(s);
     if (*units != 0) {
         unit_set run = piece_of(s, *units);
         bytes = purge_units(s, run);

@@ -17,7 +17,7 @@
 /* True if `s` has stale pages; may be wrong for a moment. */
 static inline bool is_stale(const struct superblock *s)
 {
-    return s->slice.is_large && (s->dirty & s->uncarved) != 0;
+    return s->slice.is_large && superblock_stale_units(s) != 0;
 }
 
 /* Purges the stale pages of `s`, if by force or if they were stale at the last pass, and returns their bytes.

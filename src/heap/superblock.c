@@ -355,11 +355,6 @@ size_t superblock_unit_bytes(const struct superblock *s)
     return 1ul << unit_shift(s);
 }
 
-size_t superblock_stale_bytes(const struct superblock *s)
-{
-    return (size_t)units_count(s->dirty & s->uncarved) * superblock_unit_bytes(s);
-}
-
 unit_set superblock_uncarve(struct superblock *s, const char **damage)
 {
     uint64_t list = s->freelist;

@@ -269,8 +269,11 @@ static inline bool superblock_is_block_start(const struct superblock *s, const v
     return ((uintptr_t)p - s->base) * s->reciprocal < s->reciprocal;
 }
 
-/* Bytes of units that are dirty and uncarved: they have pages, and there is no block. */
-size_t superblock_stale_bytes(const struct superblock *s);
+/* Units that have pages, and in which there is no block. */
+static inline unit_set superblock_stale_units(const struct superblock *s)
+{
+    return s->dirty & s->uncarved;
+}
 
 /* True if a block that exists starts at `p`, as far as a quick look tells: before the first that does not.
  * `whole_bytes` may be changing, but not past a block that somebody has. */

@@ -97,15 +97,13 @@ static unsigned broken_in(uintptr_t start, uintptr_t end)
 static unsigned broken_and_asked_for(unsigned *all)
 {
     char line[512];
-    uintptr_t start = 0, end = 0, from, to;
+    uintptr_t start, end;
     unsigned broken = 0, asked = 0;
     FILE *file = fopen("/proc/self/smaps", "r");
     EXPECT(file != NULL);
     *all = 0;
     while (fgets(line, sizeof line, file) != NULL) {
-        if (sscanf(line, "%lx-%lx ", &from, &to) == 2) {
-            start = from;
-            end = to;
+        if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
             broken = region_contains((void *)start) ? broken_in(start, end) : 0;
             *all += broken;
         } else if (strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " hg") != NULL) {

@@ -119,7 +119,7 @@ static void few_are_used_again(struct rng *rng)
     }
     heap_purge(purge_force, NULL);
     for (unsigned i = 0; i < count; i++)
-        EXPECT_EQ(superblock_stale_bytes(used[i]), 0);
+        EXPECT(superblock_stale_units(used[i]) == 0);
     for (unsigned i = 0; i < many; i++)
         if (i < freed_from + taken || i >= freed_from + freed_count)
             free(block[i]);
