@@ -29,26 +29,25 @@ static inline size_t proc_read(const char *path, char *buffer, size_t most)
  */
 static inline size_t proc_status_number(const char *name)
 {
-    char part[128];
+    char part[128], row[64]; /* longer rows are cut: the numbers asked for stand in short ones */
     const size_t length = strlen(name);
-    size_t matched = 0, number = 0; /* matched: of the row's beginning; past the name and its colon it is the row */
-    bool over = false;
+    size_t filled = 0;
+    bool found = false;
     ssize_t n;
     int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    while (!over && (n = read(fd, part, sizeof part)) > 0)
-        for (const char *c = part; c < part + n && !over; c++) {
-            if (*c == '\n') {
-                over = matched == length + 1;
-                matched = 0;
-            } else if (matched == length + 1) {
-                if (*c >= '0' && *c <= '9')
-                    number = 10 * number + (size_t)(*c - '0');
-            } else if (matched != SIZE_MAX) {
-                matched = *c == (matched < length ? name[matched] : ':') ? matched + 1 : SIZE_MAX;
+    while (!found && (n = read(fd, part, sizeof part)) > 0)
+        for (const char *c = part; c < part + n && !found; c++) {
+            if (*c != '\n') {
+                if (filled < sizeof row - 1)
+                    row[filled++] = *c;
+                continue;
             }
+            row[filled] = 0;
+            filled = 0;
+            found = strncmp(row, name, length) == 0 && row[length] == ':';
         }
     close(fd);
-    return number;
+    return found ? strtoul(row + length + 1, NULL, 10) : 0;
 }
 
 /* A "Name:   123 kB" row in bytes. */
