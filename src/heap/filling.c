@@ -226,14 +226,14 @@ enum filling filling_look(uint64_t now_ns)
 static void ask_up_to(struct progress *p, size_t end)
 {
     if (p->asked < end)
-        os_advise_huge(huge_page(p, p->asked), (end - p->asked) * HUGE_PAGE_BYTES);
+        huge_ask_run(huge_page(p, p->asked), (end - p->asked) * HUGE_PAGE_BYTES);
     p->asked = max_size(p->asked, end);
 }
 
 /* The program is not to wait for what has become dear; malloc may have asked for all of it. */
 static void take_back(struct progress *p)
 {
-    os_advise_small(huge_page(p, p->next), (pages_of(p->block) - p->next) * HUGE_PAGE_BYTES);
+    huge_unask_run(huge_page(p, p->next), (pages_of(p->block) - p->next) * HUGE_PAGE_BYTES);
     p->asked = min_size(p->asked, p->next);
 }
 

@@ -46,21 +46,25 @@ unsigned huge_parts(void *address, size_t bytes, void *part[2])
 /* Huge pages that were asked for, and not split, lie in mappings of their own, one for each run of them; a process may
  * have 65,530 mappings. */
 #define RUNS_MAX 16384
+/* So far around a split page of the arena for large blocks no others are asked for. */
+#define AROUND_BYTES (64ul << 20)
 static _Atomic int runs;
 
 static unsigned flags_at(uintptr_t page)
 {
-    return region_contains((void *)page) ? flags_of(mark_of((void *)page)) : 0;
+    return region_contains((void *)page) ? flags_of(mark_of((void *)page)) : HUGE_SMALL;
 }
 
-static bool is_asked(uintptr_t page)
+static bool is_large(uintptr_t page)
 {
-    return (flags_at(page) & HUGE_ASKED) != 0;
+    return mark_of((void *)page)->is_large;
 }
 
+/* The system makes huge pages there, or may do so later. */
 static bool is_advised(uintptr_t page)
 {
-    return (flags_at(page) & (HUGE_ASKED | HUGE_SPLIT)) == HUGE_ASKED;
+    const unsigned flags = flags_at(page);
+    return (flags & (HUGE_SPLIT | HUGE_SMALL)) == 0 && ((flags & HUGE_ASKED) != 0 || os_makes_all_pages_huge());
 }
 
 static int advised_beside(uintptr_t first, uintptr_t end)
@@ -68,11 +72,16 @@ static int advised_beside(uintptr_t first, uintptr_t end)
     return is_advised(first - HUGE_PAGE_BYTES) + is_advised(end);
 }
 
+static bool has_runs_enough(void)
+{
+    return atomic_load_explicit(&runs, memory_order_relaxed) >= RUNS_MAX;
+}
+
 /* These pages, of which some may be advised, are about to be split, or asked for no more.  False if that would be one
  * mapping too many. */
 static bool withdraw_advice(uintptr_t first, uintptr_t end)
 {
-    if (advised_beside(first, end) == 2 && atomic_load_explicit(&runs, memory_order_relaxed) >= RUNS_MAX)
+    if (advised_beside(first, end) == 2 && has_runs_enough())
         return false;
     os_advise_small((void *)first, end - first);
     return true;
@@ -90,6 +99,32 @@ static void change_flags(uintptr_t page, unsigned cleared, unsigned set)
     atomic_fetch_add_explicit(&runs, more * (1 - advised_beside(page, page + HUGE_PAGE_BYTES)), memory_order_relaxed);
 }
 
+static void unask(uintptr_t first, uintptr_t end)
+{
+    if (!withdraw_advice(first, end))
+        return;
+    for (uintptr_t at = first; at < end; at += HUGE_PAGE_BYTES)
+        change_flags(at, HUGE_ASKED, HUGE_SMALL);
+}
+
+static bool is_advised_and_large(uintptr_t page)
+{
+    return is_advised(page) && is_large(page);
+}
+
+/* In the arena for large blocks most pages are split once one is.  So they are asked for no more as far around this one
+ * as they are advised, in one call and one mapping: but for a limit, so that little is lost where they are not. */
+static void unask_around(uintptr_t page)
+{
+    const uintptr_t least = align_down(page, AROUND_BYTES), most = least + AROUND_BYTES;
+    uintptr_t first = page, end = page + HUGE_PAGE_BYTES;
+    while (first > least && is_advised_and_large(first - HUGE_PAGE_BYTES))
+        first -= HUGE_PAGE_BYTES;
+    while (end < most && is_advised_and_large(end))
+        end += HUGE_PAGE_BYTES;
+    unask(first, end);
+}
+
 /* The system is not asked for a huge page there any more: khugepaged would make one again of what is left, be it one
  * small page, and bring back all that is purged. */
 void huge_split(void *address)
@@ -98,9 +133,13 @@ void huge_split(void *address)
     if (!region_contains(address))
         return;
     const uintptr_t page = align_down((uintptr_t)address, HUGE_PAGE_BYTES);
-    if (option_get(option_huge_pages) == huge_pages_auto && is_advised(page))
+    const bool is_withdrawn = option_get(option_huge_pages) == huge_pages_auto && is_advised(page);
+    if (is_withdrawn && is_large(page))
+        unask_around(page);
+    else if (is_withdrawn)
         withdraw_advice(page, page + HUGE_PAGE_BYTES);
-    change_flags(page, 0, HUGE_SPLIT);
+    if (!is_large(page))
+        change_flags(page, 0, HUGE_SPLIT);
 }
 
 bool huge_ask(uint32_t first)
@@ -110,27 +149,51 @@ bool huge_ask(uint32_t first)
     const unsigned flags = flags_at(page);
     if ((flags & (HUGE_SPLIT | HUGE_ASKED)) != 0)
         return (flags & HUGE_SPLIT) == 0;
-    if (advised_beside(page, page + HUGE_PAGE_BYTES) == 0 &&
-        atomic_load_explicit(&runs, memory_order_relaxed) >= RUNS_MAX)
+    if (advised_beside(page, page + HUGE_PAGE_BYTES) == 0 && has_runs_enough())
         return false;
-    change_flags(page, 0, HUGE_ASKED);
+    change_flags(page, HUGE_SMALL, HUGE_ASKED);
     os_advise_huge((void *)page, HUGE_PAGE_BYTES);
     return true;
 }
 
-/* A thread that touches these pages next, and has not asked for a huge one, is not to wait until one is cleared. */
-static void unask(uintptr_t first, uintptr_t end)
+static bool are_all_asked(uintptr_t first, uintptr_t end)
 {
-    if (!withdraw_advice(first, end))
-        return;
-    for (uintptr_t at = first; at < end; at += HUGE_PAGE_BYTES)
-        change_flags(at, HUGE_ASKED, 0);
+    while (first < end && (flags_at(first) & (HUGE_ASKED | HUGE_SPLIT | HUGE_SMALL)) == HUGE_ASKED)
+        first += HUGE_PAGE_BYTES;
+    return first == end;
 }
 
+void huge_ask_run(void *address, size_t bytes)
+{
+    const uintptr_t first = (uintptr_t)address, end = first + bytes;
+    ASSERT(first % HUGE_PAGE_BYTES == 0 && bytes % HUGE_PAGE_BYTES == 0);
+    if (are_all_asked(first, end) || (region_contains(address) && advised_beside(first, end) == 0 && has_runs_enough()))
+        return;
+    for (uintptr_t at = first; at < end && region_contains((void *)at); at += HUGE_PAGE_BYTES)
+        change_flags(at, HUGE_SPLIT | HUGE_SMALL, HUGE_ASKED);
+    os_advise_huge(address, bytes);
+}
+
+void huge_unask_run(void *address, size_t bytes)
+{
+    ASSERT((uintptr_t)address % HUGE_PAGE_BYTES == 0 && bytes % HUGE_PAGE_BYTES == 0);
+    if (region_contains(address))
+        unask((uintptr_t)address, (uintptr_t)address + bytes);
+    else
+        os_advise_small(address, bytes);
+}
+
+static bool is_asked_and_dense(uintptr_t page)
+{
+    return (flags_at(page) & HUGE_ASKED) != 0 && !is_large(page);
+}
+
+/* Of the dense arena: a thread that touches these pages next, and has not asked for a huge one, is not to wait until
+ * one is cleared. */
 static void unask_all(uintptr_t first, uintptr_t end)
 {
     for (uintptr_t at = first, stop; at < end; at = stop + HUGE_PAGE_BYTES) {
-        for (stop = at; stop < end && is_asked(stop);)
+        for (stop = at; stop < end && is_asked_and_dense(stop);)
             stop += HUGE_PAGE_BYTES;
         if (stop > at)
             unask(at, stop);

@@ -6,7 +6,7 @@
  *
  * The system is not asked whether a page is huge.  In the dense arena a page counts as huge once that was asked for,
  * until it is split here.  In the arena for large blocks any page may be broken: most are not huge, and what goes is
- * large.  All in a pass, but for huge_ask and huge_note_purged.
+ * large.  All in a pass, but for what says it is not.
  */
 #ifndef SUTLER_HEAP_HUGE_H
 #define SUTLER_HEAP_HUGE_H
@@ -23,8 +23,9 @@ bool huge_is_worth_splitting(uint32_t first, size_t slices);
 /* True if this slice lies in a huge page of the dense arena that was split. */
 bool huge_was_split(uint32_t slice);
 
-/* Finds the huge pages of which the range covers only a part, and stores an address in each; returns how many.  Not
- * only in a pass. */
+/* ---- not only in a pass ---- */
+
+/* Finds the huge pages of which the range covers only a part, and stores an address in each; returns how many. */
 unsigned huge_parts(void *address, size_t bytes, void *part[2]);
 
 /* Splits the huge page at this address, of which a part is about to be purged. */
@@ -32,9 +33,15 @@ void huge_split(void *address);
 /* Asks for the huge page that begins at this slice, all of which the caller holds.  False if it was split and not
  * purged whole since (the system keeps its table of small pages), or if the process would have too many mappings. */
 bool huge_ask(uint32_t first);
+/* Asks for whole huge pages of a large block, which the caller holds; only the last may be another's in part.  Does
+ * nothing if the process would have too many mappings.  The second asks for them no more. */
+void huge_ask_run(void *address, size_t bytes);
+void huge_unask_run(void *address, size_t bytes);
 
 /* This range, which the caller holds, is purged: where it covers a whole huge page, a new one may be asked for. */
 void huge_note_purged(const void *address, size_t bytes);
+
+/* ---- in a pass ---- */
 
 /* How many small pages are there of a range of at most a huge page; SIZE_MAX if that is not known. */
 size_t huge_count_there(const void *address, size_t bytes);

@@ -3,6 +3,7 @@
 
 #include "heap/ample.h"
 #include "heap/filling.h"
+#include "heap/huge.h"
 #include "heap/huge_policy.h"
 #include "heap/mapping.h"
 #include "heap/mapping_cache.h"
@@ -17,12 +18,13 @@ static bool is_span(const void *p)
     return region_contains(p) && slice_at(slice_of(p))->kind == slice_large;
 }
 
-/* Up to the end of the last huge page, so that a block which comes to lie there finds it cleared. */
+/* From the first that begins there to the end of the last, so that a block which comes to lie there finds it cleared.
+ */
 static void ask_for_huge_pages(uint32_t first, size_t slices)
 {
-    char *start = slice_address(first),
-         *end = (char *)align_up((uintptr_t)start + (slices << SLICE_SHIFT), HUGE_PAGE_BYTES);
-    os_advise_huge(start, (size_t)(end - start));
+    const uintptr_t address = (uintptr_t)slice_address(first), start = align_up(address, HUGE_PAGE_BYTES),
+                    end = align_up(address + (slices << SLICE_SHIFT), HUGE_PAGE_BYTES);
+    huge_ask_run((void *)start, end - start);
 }
 
 static void *span_block_take(size_t size, size_t alignment, bool squeezes, bool *zero)

@@ -260,10 +260,13 @@ static void advise(size_t first, size_t slices)
     void *address = slice_address((uint32_t)first);
     const size_t bytes = slices << SLICE_SHIFT;
     huge_from = min_size(huge_from, first);
-    if (option_get(option_huge_pages) == huge_pages_on)
+    if (option_get(option_huge_pages) == huge_pages_on) {
         os_advise_huge(address, bytes);
-    else
-        os_advise_small(address, bytes);
+        return;
+    }
+    os_advise_small(address, bytes);
+    for (size_t page = align_up(first, HUGE_PAGE_SLICES); page < first + slices; page += HUGE_PAGE_SLICES)
+        slice_at((uint32_t)page)->huge = HUGE_SMALL;
 }
 
 uint32_t region_huge_from(void)

@@ -70,6 +70,7 @@ enum content {
 #define HUGE_REFUSED 4u /* it could not be made of small ones */
 #define HUGE_FULL 8u    /* times this: looks in a row that found all its small pages there, up to HUGE_FULL_MAX */
 #define HUGE_FULL_MAX 7u
+#define HUGE_SMALL 64u /* the system was told to make none */
 
 struct slice {
     ptrdiff_t to_head; /* slice_tail: bytes from this descriptor to its superblock's first, negative; else 0 */

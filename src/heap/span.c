@@ -182,7 +182,7 @@ static bool purge_now(uint32_t first, size_t slices)
 {
     void *start = slice_address(first), *part[2];
     for (unsigned count = huge_parts(start, slices << SLICE_SHIFT, part), i = 0; i < count; i++)
-        os_split_huge(part[i]);
+        huge_split(part[i]);
     huge_note_purged(start, slices << SLICE_SHIFT);
     return os_purge(start, slices << SLICE_SHIFT);
 }

@@ -83,6 +83,8 @@ bool os_populate(void *address, size_t size);
  * shares a page with a child of a fork has a copy then.  0; ENOMEM or EBUSY: there is no huge page; EAGAIN: not at the
  * moment; EINVAL: these cannot be. */
 int os_collapse(void *address, size_t size);
+/* True if the system makes huge pages wherever it was not told to make none.  Asked once. */
+bool os_makes_all_pages_huge(void);
 /* True if the system can (Linux 6.1), and leaves huge pages to who asks for them: neither everywhere nor nowhere.
  * Asked once; one thread. */
 bool os_may_collapse(void);

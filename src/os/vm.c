@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <linux/memfd.h>
 #include <linux/mman.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -115,14 +116,34 @@ int os_collapse(void *address, size_t size)
     return (int)-sys_call(SYS_madvise, (long)address, (long)size, MADV_COLLAPSE, 0, 0, 0);
 }
 
+/* What the system does where nobody asked for huge pages, nor against them. */
+enum by_default { not_read, not_known, small_pages, all_huge_pages };
+
+static enum by_default pages_by_default(void)
+{
+    static _Atomic(enum by_default) known;
+    enum by_default answer = atomic_load_explicit(&known, memory_order_relaxed);
+    char text[64];
+    if (answer != not_read)
+        return answer;
+    os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text);
+    answer = strstr(text, "[madvise]") != NULL ? small_pages
+             : strstr(text, "[always]") != NULL ? all_huge_pages
+                                                : not_known;
+    atomic_store_explicit(&known, answer, memory_order_relaxed);
+    return answer;
+}
+
+bool os_makes_all_pages_huge(void)
+{
+    return pages_by_default() == all_huge_pages;
+}
+
 bool os_may_collapse(void)
 {
     static enum { not_asked, no, yes } answer;
-    char text[64];
-    if (answer == not_asked) {
-        os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text);
-        answer = strstr(text, "[madvise]") != NULL && os_collapse(NULL, 0) == 0 ? yes : no;
-    }
+    if (answer == not_asked)
+        answer = pages_by_default() == small_pages && os_collapse(NULL, 0) == 0 ? yes : no;
     return answer == yes;
 }
 

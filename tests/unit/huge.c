@@ -25,6 +25,15 @@ void __wrap_os_split_huge(void *page)
     __real_os_split_huge(page);
 }
 
+/* The system makes huge pages where nobody asked for them. */
+static bool makes_all_huge = false;
+
+bool __wrap_os_makes_all_pages_huge(void);
+bool __wrap_os_makes_all_pages_huge(void)
+{
+    return makes_all_huge;
+}
+
 /* What the process holds is as much as the test says. */
 static size_t resident = 0;
 
@@ -82,36 +91,75 @@ static void expect_content(void)
         EXPECT(block[i] == NULL || (*(unsigned *)block[i] == i && block[i][BYTES - 1] == (char)i));
 }
 
-/* Huge pages of [start, end) of which a part is there. */
+/* Huge pages of [start, end), and of the region, of which a part is there. */
 static unsigned broken_in(uintptr_t start, uintptr_t end)
 {
     unsigned broken = 0;
     for (uintptr_t at = align_up(start, HUGE_PAGE_BYTES); at + HUGE_PAGE_BYTES <= end; at += HUGE_PAGE_BYTES) {
-        const size_t there = huge_count_there((void *)at, HUGE_PAGE_BYTES);
+        const size_t there = region_contains((void *)at) ? huge_count_there((void *)at, HUGE_PAGE_BYTES) : 0;
         broken += there != 0 && there != HUGE_PAGE_BYTES / os_page_bytes;
     }
     return broken;
 }
 
-/* Of the region, those of all that are broken for which the system is asked for huge ones; *all are broken. */
-static unsigned broken_and_asked_for(unsigned *all)
+struct broken {
+    unsigned all, asked_for, told_small; /* the system is asked for huge ones there, or told not to make any */
+};
+
+/* What of the region is broken. */
+static struct broken count_broken(void)
 {
     char line[512];
     uintptr_t start, end;
-    unsigned broken = 0, asked = 0;
+    unsigned here = 0;
+    struct broken broken = {0};
     FILE *file = fopen("/proc/self/smaps", "r");
     EXPECT(file != NULL);
-    *all = 0;
     while (fgets(line, sizeof line, file) != NULL) {
         if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
-            broken = region_contains((void *)start) ? broken_in(start, end) : 0;
-            *all += broken;
-        } else if (strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " hg") != NULL) {
-            asked += broken;
+            here = broken_in(start, end);
+            broken.all += here;
+        } else if (strncmp(line, "VmFlags:", 8) == 0) {
+            broken.asked_for += strstr(line, " hg") != NULL ? here : 0;
+            broken.told_small += strstr(line, " nh") != NULL ? here : 0;
         }
     }
     fclose(file);
-    return asked;
+    return broken;
+}
+
+/* Of many large blocks every fourth is left. */
+static struct broken break_large_blocks(size_t bytes, unsigned blocks)
+{
+    char *large[256];
+    EXPECT(blocks <= ARRAY_LEN(large));
+    for (unsigned i = 0; i < blocks; i++) {
+        EXPECT((large[i] = malloc(bytes)) != NULL);
+        memset(large[i], 1, bytes);
+    }
+    for (unsigned i = 0; i < blocks; i++)
+        if (i % 4 != 0)
+            free(large[i]);
+    purge(purge_force);
+    struct broken broken = count_broken();
+    for (unsigned i = 0; i < blocks; i += 4)
+        free(large[i]);
+    return broken;
+}
+
+static void large_blocks_are_not_brought_back(void)
+{
+    struct broken before = count_broken(), broken = break_large_blocks(3100u << 10, 40);
+    EXPECT_MSG(broken.all > before.all + 10 && broken.asked_for == 0, "%u, %u, %u", before.all, broken.all,
+               broken.asked_for);
+
+    makes_all_huge = true;
+    before = count_broken();
+    broken = break_large_blocks(700u << 10, 256); /* for which none are asked */
+    EXPECT_MSG(broken.told_small > before.told_small + 10 &&
+                   broken.all - broken.told_small <= before.all - before.told_small,
+               "%u of %u, %u of %u", before.told_small, before.all, broken.told_small, broken.all);
+    makes_all_huge = false;
 }
 
 int main(void)
@@ -133,8 +181,9 @@ int main(void)
     given = purge(purge_idle);
     EXPECT_MSG(given >= ALL / 4, "%zu", given);
     EXPECT_MSG(splits > 10 * few, "%u, %u", few, splits);
-    unsigned broken, asked = broken_and_asked_for(&broken);
-    EXPECT_MSG(broken > 10 && asked == 0, "%u, %u", broken, asked);
+    struct broken broken = count_broken();
+    EXPECT_MSG(broken.all > 10 && broken.asked_for == 0, "%u, %u", broken.all, broken.asked_for);
+    large_blocks_are_not_brought_back();
 
     free_of_64(24, 16); /* they are broken by now */
     given = purge(purge_decay);
