@@ -2,7 +2,9 @@
 #include "core/vfork.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 
 #include "core/core.h"
 #include "os/syscall.h"
@@ -28,15 +30,20 @@ bool vfork_begins(void)
     return true;
 }
 
+static void vfork_ends(void)
+{
+    if (!core_ready())
+        return;
+    rcs_suspended--;
+    const bool entered = slow_enter(); /* not if the child was killed in a slow path */
+    fast_paths_resume();
+    if (entered)
+        slow_leave();
+}
+
 int vfork_returns(long result)
 {
-    if (core_ready()) {
-        rcs_suspended--;
-        const bool entered = slow_enter(); /* not if the child was killed in a slow path */
-        fast_paths_resume();
-        if (entered)
-            slow_leave();
-    }
+    vfork_ends();
     return result_of(result);
 }
 
@@ -44,3 +51,34 @@ int vfork_by_fork(void)
 {
     return result_of(sys_call(SYS_clone, SIGCHLD, 0, 0, 0, 0, 0));
 }
+
+#ifdef __GLIBC__
+/* A vfork with a stack of its own is one as well; not where the child has thread-local variables of its own. */
+static bool is_vfork(int flags)
+{
+    const int asked = CLONE_VM | CLONE_VFORK;
+    return (flags & (asked | CLONE_THREAD | CLONE_SETTLS)) == asked;
+}
+
+typedef int child_function(void *);
+int __clone(child_function *function, void *stack, int flags, void *argument, ...);
+
+EXPORT int clone(child_function *function, void *stack, int flags, void *argument, ...)
+{
+    va_list list;
+    va_start(list, argument);
+    pid_t *parent_id = va_arg(list, pid_t *);
+    void *tls = va_arg(list, void *);
+    pid_t *child_id = va_arg(list, pid_t *);
+    va_end(list);
+    const bool shares = is_vfork(flags) && vfork_begins();
+    if (is_vfork(flags) && !shares)
+        flags &= ~(CLONE_VM | CLONE_VFORK);
+    const int child = __clone(function, stack, flags, argument, parent_id, tls, child_id);
+    const int error = errno;
+    if (shares)
+        vfork_ends();
+    errno = error;
+    return child;
+}
+#endif

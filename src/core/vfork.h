@@ -5,7 +5,8 @@
  * thread's by now: it must not run any.  So vfork is ours (vfork.S): for as long as such a child lives the fast paths
  * are closed, for all threads, and what allocates in the child takes locks (rcs_suspended).
  *
- * A child made by clone(CLONE_VM) without libc's vfork is not seen.
+ * libc's clone is ours as well (vfork.c), for CLONE_VM and CLONE_VFORK together are a vfork; other children that share
+ * memory, without being threads, are not seen.
  */
 #ifndef SUTLER_CORE_VFORK_H
 #define SUTLER_CORE_VFORK_H

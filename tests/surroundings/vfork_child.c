@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why: the child of a vfork runs in its parent's memory with its parent's thread-local variables, but the system
- * neither restarts its restartable sections nor tells it where it runs.  While it allocates, other threads of the
- * program do, on the processor it believes to be its own.  Every allocator without such sections survives that.
+ * Why: the child of a vfork, or of a clone that is one with a stack of its own, runs in its parent's memory with its
+ * parent's thread-local variables, but the system neither restarts its restartable sections nor tells it where it runs.
+ * While it allocates, other threads of the program do, on the processor it believes to be its own.  Every allocator
+ * without such sections survives that.
  */
 #include "support/pattern.h"
 #include "support/rng.h"
 #include <pthread.h>
+#include <sched.h>
 #include <sys/wait.h>
 
 #define THREADS 3
@@ -60,23 +62,37 @@ static void *neighbour(void *seed)
     return NULL;
 }
 
+static struct slots slots;
+static struct rng rng;
+
+static int in_child(void *unused)
+{
+    (void)unused;
+    churn(&slots, &rng, 3000, 1); /* its parent's blocks, and leaves its own to the parent */
+    return 7;
+}
+
+static pid_t begin_child(bool by_clone)
+{
+    static _Alignas(16) char stack[1 << 16];
+    pid_t child = by_clone ? clone(in_child, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL) : vfork();
+    if (child == 0)
+        _exit(in_child(NULL));
+    return child;
+}
+
 int main(int argc, char **argv)
 {
     test_begin(120);
     uint64_t rounds = test_option(argc, argv, "--rounds", 30), seed = test_seed_from(NULL);
-    static struct slots slots;
-    struct rng rng = {seed};
+    rng = (struct rng){seed};
     pthread_t thread[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++)
         CHECK(pthread_create(&thread[i], NULL, neighbour, (void *)(seed % 1000 + i + 1)) == 0);
     for (uint64_t round = 0; round < rounds; round++) {
         churn(&slots, &rng, 1000, 1);
-        pid_t child = vfork();
+        pid_t child = begin_child(round % 2 != 0);
         CHECK(child >= 0);
-        if (child == 0) {
-            churn(&slots, &rng, 3000, 1); /* its parent's blocks, and leaves its own to the parent */
-            _exit(7);
-        }
         int status;
         CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7);
         clear(&slots, 1);
