@@ -55,12 +55,15 @@ static NOINLINE void *copy(void *p, size_t bytes, size_t size)
 }
 
 /* For a large block that could not be resized where it is.  If it is a mapping, there is no memory, and a copy would
- * take even more.  A span is copied; if that fails, it may grow by what lies around it. */
+ * take even more.  A span is copied; with room, if it grows in small steps, and will again, so that it is not copied at
+ * each.  If that fails, it may grow by what lies around it. */
 static COLD void *resize_hard(void *p, struct block old, size_t size)
 {
     int error = errno;
     bool grows = size > old.bytes;
     void *moved = grows && old.kind == block_mapping ? resize_last_resort(p, size) : NULL;
+    if (grows && old.kind == block_large && size - old.bytes < old.bytes / 5)
+        moved = move(p, old, old.bytes + old.bytes / 4);
     if (moved == NULL)
         moved = move(p, old, size);
     if (moved == NULL && old.kind == block_large && (moved = resize_last_resort(p, size)) != NULL)
