@@ -212,7 +212,7 @@ enum filling filling_look(uint64_t now_ns)
             p->filled_at = where_it_runs();
         bool is_done = is_full_to_the_last(p);
         if (is_done)
-            huge_policy_note_filled();
+            huge_policy_note_filled(bytes_of(block));
         if (is_done || now_ns - p->since_ns > WATCH_NS)
             atomic_compare_exchange_strong(&watched[i], &block, 0);
         else

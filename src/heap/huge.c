@@ -156,6 +156,15 @@ bool huge_ask(uint32_t first)
     return true;
 }
 
+bool huge_is_asked_for(const void *address, size_t bytes)
+{
+    for (uintptr_t at = align_down((uintptr_t)address, HUGE_PAGE_BYTES); at < (uintptr_t)address + bytes;
+         at += HUGE_PAGE_BYTES)
+        if ((flags_at(at) & HUGE_ASKED) != 0)
+            return true;
+    return false;
+}
+
 static bool are_all_asked(uintptr_t first, uintptr_t end)
 {
     while (first < end && (flags_at(first) & (HUGE_ASKED | HUGE_SPLIT | HUGE_SMALL)) == HUGE_ASKED)
@@ -177,10 +186,10 @@ void huge_ask_run(void *address, size_t bytes)
 void huge_unask_run(void *address, size_t bytes)
 {
     ASSERT((uintptr_t)address % HUGE_PAGE_BYTES == 0 && bytes % HUGE_PAGE_BYTES == 0);
-    if (region_contains(address))
-        unask((uintptr_t)address, (uintptr_t)address + bytes);
-    else
+    if (!region_contains(address))
         os_advise_small(address, bytes);
+    else if (huge_is_asked_for(address, bytes))
+        unask((uintptr_t)address, (uintptr_t)address + bytes);
 }
 
 static bool is_asked_and_dense(uintptr_t page)

@@ -34,9 +34,11 @@ void huge_split(void *address);
  * purged whole since (the system keeps its table of small pages), or if the process would have too many mappings. */
 bool huge_ask(uint32_t first);
 /* Asks for whole huge pages of a large block, which the caller holds; only the last may be another's in part.  Does
- * nothing if the process would have too many mappings.  The second asks for them no more. */
+ * nothing if the process would have too many mappings.  The second takes back what was asked. */
 void huge_ask_run(void *address, size_t bytes);
 void huge_unask_run(void *address, size_t bytes);
+/* True if the system was asked for any huge page that these bytes, of the region or not, lie in. */
+bool huge_is_asked_for(const void *address, size_t bytes);
 
 /* This range, which the caller holds, is purged: where it covers a whole huge page, a new one may be asked for. */
 void huge_note_purged(const void *address, size_t bytes);

@@ -3,14 +3,23 @@
 
 #include <stdatomic.h>
 
+#include "base/bits.h"
+#include "heap/huge.h"
 #include "heap/huge_price.h"
 #include "heap/region.h"
 #include "options/options.h"
 #include "os/os.h"
 
 #define LOOKS 4u
+/* For a block seen full huge pages are asked for others of so many times its bytes, and of so many at least; but of no
+ * more than this altogether, or than two such blocks. */
+#define TRUST_TIMES 8u
+#define TRUST_MIN ((size_t)8 << 20)
+#define TRUST_MAX ((size_t)128 << 20)
 
-static _Atomic bool fills;
+/* Huge pages may be asked for so many bytes before another block is seen full: blocks that are kept, and never filled,
+ * tell nothing. */
+static _Atomic size_t trusted;
 
 /* The last fresh block, NULL once it was freed.  If two threads note one at once, the address of one block may stand
  * beside the length of the other: then the wrong pages are looked at. */
@@ -32,13 +41,43 @@ bool huge_policy_tells(size_t bytes)
            region_fits_huge_pages();
 }
 
+static size_t get_trusted(void)
+{
+    return atomic_load_explicit(&trusted, memory_order_relaxed);
+}
+
+static void set_trusted(size_t bytes)
+{
+    atomic_store_explicit(&trusted, bytes, memory_order_relaxed);
+}
+
+/* Of a short block on huge pages few touches make all quarters look full. */
+static bool looks_full_anyway(const char *block, size_t bytes)
+{
+    unsigned huge = 0;
+    for (size_t i = LOOKS; i > 0 && bytes < LOOKS * HUGE_PAGE_BYTES; i--)
+        huge += huge_is_asked_for(block + bytes / LOOKS * i - 1, 1);
+    return huge > LOOKS / 2;
+}
+
+void huge_policy_note_filled(size_t bytes)
+{
+    const size_t before = get_trusted(), now = before + max_size(TRUST_TIMES * bytes, TRUST_MIN);
+    set_trusted(max_size(before, min_size(now, max_size(TRUST_MAX, 2 * bytes))));
+}
+
+void huge_policy_note_asked(size_t bytes)
+{
+    const size_t before = get_trusted();
+    set_trusted(before - min_size(bytes, before));
+}
+
 void huge_policy_look_back(void)
 {
-    if (atomic_load_explicit(&fills, memory_order_relaxed))
-        return;
     const char *block = atomic_exchange_explicit(&last, NULL, memory_order_relaxed);
-    if (block != NULL && is_full(block, atomic_load_explicit(&last_bytes, memory_order_relaxed), 1))
-        atomic_store_explicit(&fills, true, memory_order_relaxed);
+    const size_t bytes = atomic_load_explicit(&last_bytes, memory_order_relaxed);
+    if (block != NULL && !looks_full_anyway(block, bytes) && is_full(block, bytes, 1))
+        huge_policy_note_filled(bytes);
 }
 
 void huge_policy_note(const void *block, size_t bytes)
@@ -53,13 +92,12 @@ void huge_policy_look(const void *block, size_t bytes, size_t slack)
 {
     const char *seen = block;
     atomic_compare_exchange_strong_explicit(&last, &seen, NULL, memory_order_relaxed, memory_order_relaxed);
-    if (huge_policy_tells(bytes))
-        atomic_store_explicit(&fills, is_full(block, bytes, slack), memory_order_relaxed);
-}
-
-void huge_policy_note_filled(void)
-{
-    atomic_store_explicit(&fills, true, memory_order_relaxed);
+    if (!huge_policy_tells(bytes))
+        return;
+    if (!is_full(block, bytes, slack))
+        set_trusted(0);
+    else if (!looks_full_anyway(block, bytes))
+        huge_policy_note_filled(bytes);
 }
 
 static bool is_always(void)
@@ -71,7 +109,7 @@ bool huge_policy_expects_full(size_t bytes)
 {
     if (is_always())
         return bytes >= HUGE_POLICY_BYTES_MIN;
-    return huge_policy_tells(bytes) && atomic_load_explicit(&fills, memory_order_relaxed);
+    return huge_policy_tells(bytes) && get_trusted() >= bytes;
 }
 
 bool huge_policy_asks(size_t bytes)

@@ -4,7 +4,8 @@
  * and gain by huge pages; others touch a few pages of each (sparse tables, arenas of other allocators) and would pay 2
  * MiB for every one.  So huge pages are asked for a large block only after one was seen to be full: when it was freed,
  * had to grow, or was followed by the next.  The last one seen counts, but for this: one not yet full when the next is
- * taken says nothing, it may still be filled.  With huge_pages=on they are asked for whatever was seen.
+ * taken says nothing, it may still be filled.  A program may keep such blocks for ever, so a full one allows for some
+ * times as many bytes, not for more.  With huge_pages=on they are asked for whatever was seen.
  * (docs/decisions/0008-huge-pages-for-what-is-filled.md)
  *
  * May be called from any thread.
@@ -33,7 +34,10 @@ void huge_policy_note(const void *block, size_t bytes);
 void huge_policy_look(const void *block, size_t bytes, size_t slack);
 
 /* One was seen to be filled while it was (filling.h). */
-void huge_policy_note_filled(void);
+void huge_policy_note_filled(size_t bytes);
+
+/* Huge pages were asked for so many bytes, which may never be filled. */
+void huge_policy_note_asked(size_t bytes);
 
 /* Whether the next block is expected to be filled. */
 bool huge_policy_expects_full(size_t bytes);

@@ -18,12 +18,17 @@ static bool is_span(const void *p)
     return region_contains(p) && slice_at(slice_of(p))->kind == slice_large;
 }
 
-/* From the first that begins there to the end of the last, so that a block which comes to lie there finds it cleared.
- */
-static void ask_for_huge_pages(uint32_t first, size_t slices)
+/* Asks for huge pages, or no more where that was done for an earlier block: from the first that begins in these slices
+ * to the end of the last, so that a block which comes to lie there finds it cleared. */
+static void choose_pages(uint32_t first, size_t slices, size_t size)
 {
     const uintptr_t address = (uintptr_t)slice_address(first), start = align_up(address, HUGE_PAGE_BYTES),
                     end = align_up(address + (slices << SLICE_SHIFT), HUGE_PAGE_BYTES);
+    if (!huge_policy_asks(size)) {
+        huge_unask_run((void *)start, end - start);
+        return;
+    }
+    huge_policy_note_asked(slices << SLICE_SHIFT);
     huge_ask_run((void *)start, end - start);
 }
 
@@ -39,8 +44,8 @@ static void *span_block_take(size_t size, size_t alignment, bool squeezes, bool 
     *zero = s->was_zero = used == 0;
     s->slices = (uint32_t)slices;
     slice_become(s, slice_large);
-    if (used < slices && huge_policy_asks(size))
-        ask_for_huge_pages(first + (uint32_t)used, slices - used);
+    if (used < slices && size >= HUGE_POLICY_BYTES_MIN)
+        choose_pages(first + (uint32_t)used, slices - used, size);
     return slice_address(first);
 }
 

@@ -38,6 +38,7 @@ static uintptr_t map_block(size_t bytes, size_t alignment)
     if (huge_policy_asks(bytes)) {
         uintptr_t start = map_aligned(bytes, max_size(alignment, HUGE_PAGE_BYTES));
         if (start != 0) {
+            huge_policy_note_asked(bytes);
             os_advise_huge((void *)start, bytes);
             return start;
         }
@@ -181,6 +182,7 @@ static bool grows_full(void *p, size_t wanted)
     look(&now);
     if (!huge_policy_asks(now.bytes))
         return false;
+    huge_policy_note_asked(wanted - now.bytes);
     os_advise_huge(p, now.bytes);
     return true;
 }

@@ -91,7 +91,7 @@ static void begin(bool expects_full)
 {
     filling_recover();
     if (expects_full)
-        huge_policy_note_filled();
+        huge_policy_note_filled(BYTES);
     else { /* a block that was not filled */
         char *block = map_block();
         huge_policy_look(block, BYTES, 1);

@@ -145,9 +145,24 @@ static void followed_when_full(size_t size)
     take_fresh(size);
     EXPECT(huge_policy_asks(size));
     EXPECT_MSG(advised >= size, "%zu", advised);
+    fill(take_fresh(size), size);
     take_fresh(size);
     EXPECT(huge_policy_asks(size));
     EXPECT(!asks_after(size, 0));
+}
+
+/* One full block does not speak for all that are taken and kept after it. */
+static void kept_ones_tell_nothing(size_t size)
+{
+    size_t sum = 0;
+    EXPECT(asks_after(SPAN, SPAN));
+    for (int i = 0; i < 100; i++) {
+        take_fresh(size)[0] = 1;
+        sum += advised;
+    }
+    EXPECT_MSG(sum >= SPAN && sum <= (128ul << 20) + size + 100 * HUGE_PAGE_BYTES / 2, "%zu", sum);
+    EXPECT(!huge_policy_asks(size));
+    EXPECT(asks_after(size, size));
 }
 
 /* Whose pages these are, when the next is taken, is not known any more. */
@@ -299,6 +314,8 @@ int main(void)
     huge_pages_are_asked_for();
     followed_when_full(SPAN);
     followed_when_full(MAPPING);
+    kept_ones_tell_nothing(SPAN);
+    kept_ones_tell_nothing(MAPPING);
     followed_when_freed();
     growing_because_full();
     used_again_does_not_count();
