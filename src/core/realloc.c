@@ -83,6 +83,14 @@ static void *move_to_shorter(void *p, size_t size)
     return shorter;
 }
 
+/* Of a large block more than an eighth is given back. */
+static bool stays(struct block old, size_t size)
+{
+    const bool is_large = old.kind == block_large || old.kind == block_mapping;
+    return block_fits(old.bytes, size) &&
+           (!is_large || size <= CLASS_BYTES_MAX || old.bytes - size <= old.bytes / 8);
+}
+
 /* What a quick look does not find; and size 0. */
 static NOINLINE void *resize(void *p, size_t size)
 {
@@ -102,9 +110,10 @@ static NOINLINE void *resize(void *p, size_t size)
         errno = ENOMEM;
         return NULL;
     }
-    if (block_fits(old.bytes, size))
+    if (stays(old, size))
         return p;
-    void *shorter = old.kind == block_large && size < old.bytes ? move_to_shorter(p, size) : NULL;
+    const bool is_little = size < old.bytes && !block_fits(old.bytes, size);
+    void *shorter = old.kind == block_large && is_little ? move_to_shorter(p, size) : NULL;
     if (shorter != NULL)
         return shorter;
     if ((old.kind == block_large || old.kind == block_mapping) && size > CLASS_BYTES_MAX && size <= PTRDIFF_MAX &&
