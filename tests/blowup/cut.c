@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Buffers that are filled and then cut to what they hold, a third or a half, which stays: what is cut off has to serve
- * the next buffer.
+ * Buffers that are filled and then cut to what they hold, which stays.  Of those cut to a third, what is cut off has to
+ * serve the next buffer; of those cut to a half it is free, to be given back.
  */
 #include "support/family.h"
 #include "support/proc.h"
@@ -19,6 +19,8 @@ static void cut(size_t size, size_t to)
         memset(kept[i], (int)i, size);
         CHECK((kept[i] = realloc(kept[i], to)) != NULL);
     }
+    if (size <= 2 * to)
+        malloc_trim(0);
     const size_t resident = proc_resident_bytes() - start;
     test_say("%zu KiB cut to %zu: %zu MiB are resident for %zu MiB\n", size / KIB, to / KIB, resident / MIB,
              live / MIB);
