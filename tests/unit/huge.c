@@ -154,12 +154,16 @@ static bool shows_advice(void)
 {
     const size_t bytes = 2 * HUGE_PAGE_BYTES;
     char line[512], *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    bool shows = false;
+    uintptr_t start, end;
+    bool is_there = false, shows = false;
     EXPECT(page != MAP_FAILED && madvise(page, bytes, MADV_NOHUGEPAGE) == 0);
     FILE *file = fopen("/proc/self/smaps", "r");
     EXPECT(file != NULL);
     while (!shows && fgets(line, sizeof line, file) != NULL)
-        shows = strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " nh") != NULL;
+        if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
+            is_there = start <= (uintptr_t)page && (uintptr_t)page < end;
+        else
+            shows = is_there && strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " nh") != NULL;
     fclose(file);
     munmap(page, bytes);
     return shows;
