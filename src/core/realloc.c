@@ -66,7 +66,9 @@ static COLD void *resize_hard(void *p, struct block old, size_t size)
         moved = move(p, old, old.bytes + old.bytes / 4);
     if (moved == NULL)
         moved = move(p, old, size);
-    if (moved == NULL && old.kind == block_large && (moved = resize_last_resort(p, size)) != NULL)
+    if (moved == NULL && old.kind == block_large)
+        moved = resize_last_resort(p, size);
+    if (moved != NULL)
         errno = error;
     return moved;
 }
@@ -83,7 +85,7 @@ static void *move_to_shorter(void *p, size_t size)
     return shorter;
 }
 
-/* Of a large block more than an eighth is given back. */
+/* Of a large block more than an eighth is given back, if it is cut where it is: down to the largest class. */
 static bool stays(struct block old, size_t size)
 {
     const bool is_large = old.kind == block_large || old.kind == block_mapping;

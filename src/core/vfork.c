@@ -53,7 +53,7 @@ int vfork_by_fork(void)
 }
 
 #ifdef __GLIBC__
-/* A vfork with a stack of its own is one as well; not where the child has thread-local variables of its own. */
+/* A vfork whose child has a stack of its own; thread-local variables of its own would not tell it of rcs_suspended. */
 static bool is_vfork(int flags)
 {
     const int asked = CLONE_VM | CLONE_VFORK;
@@ -71,9 +71,9 @@ EXPORT int clone(child_function *function, void *stack, int flags, void *argumen
     void *tls = va_arg(list, void *);
     pid_t *child_id = va_arg(list, pid_t *);
     va_end(list);
-    const bool shares = is_vfork(flags) && vfork_begins();
-    if (is_vfork(flags) && !shares)
-        flags &= ~(CLONE_VM | CLONE_VFORK);
+    const bool is_one = is_vfork(flags), shares = is_one && vfork_begins();
+    if (is_one && !shares)
+        flags &= ~(CLONE_VM | CLONE_VFORK); /* as vfork_by_fork */
     const int child = __clone(function, stack, flags, argument, parent_id, tls, child_id);
     const int error = errno;
     if (shares)

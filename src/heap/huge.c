@@ -46,10 +46,9 @@ unsigned huge_parts(void *address, size_t bytes, void *part[2])
 /* Huge pages that were asked for, and not split, lie in mappings of their own, one for each run of them; a process may
  * have 65,530 mappings. */
 #define RUNS_MAX 16384
-/* So far around a split page of the arena for large blocks no others are asked for. */
-#define AROUND_BYTES (64ul << 20)
 static _Atomic int runs;
 
+/* Outside the region there is no advice of ours. */
 static unsigned flags_at(uintptr_t page)
 {
     return region_contains((void *)page) ? flags_of(mark_of((void *)page)) : HUGE_SMALL;
@@ -114,6 +113,8 @@ static bool is_advised_and_large(uintptr_t page)
 
 /* In the arena for large blocks most pages are split once one is.  So they are asked for no more as far around this one
  * as they are advised, in one call and one mapping: but for a limit, so that little is lost where they are not. */
+#define AROUND_BYTES (64ul << 20)
+
 static void unask_around(uintptr_t page)
 {
     const uintptr_t least = align_down(page, AROUND_BYTES), most = least + AROUND_BYTES;
@@ -133,13 +134,15 @@ void huge_split(void *address)
     if (!region_contains(address))
         return;
     const uintptr_t page = align_down((uintptr_t)address, HUGE_PAGE_BYTES);
-    const bool is_withdrawn = option_get(option_huge_pages) == huge_pages_auto && is_advised(page);
-    if (is_withdrawn && is_large(page))
-        unask_around(page);
-    else if (is_withdrawn)
+    const bool withdraws = option_get(option_huge_pages) == huge_pages_auto && is_advised(page);
+    if (is_large(page)) {
+        if (withdraws)
+            unask_around(page);
+        return;
+    }
+    if (withdraws)
         withdraw_advice(page, page + HUGE_PAGE_BYTES);
-    if (!is_large(page))
-        change_flags(page, 0, HUGE_SPLIT);
+    change_flags(page, 0, HUGE_SPLIT);
 }
 
 bool huge_ask(uint32_t first)

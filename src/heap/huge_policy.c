@@ -18,7 +18,7 @@
 #define TRUST_MAX ((size_t)128 << 20)
 
 /* Huge pages may be asked for so many bytes before another block is seen full: blocks that are kept, and never filled,
- * tell nothing. */
+ * tell nothing.  Of what two threads note at once one may be lost. */
 static _Atomic size_t trusted;
 
 /* The last fresh block, NULL once it was freed.  If two threads note one at once, the address of one block may stand

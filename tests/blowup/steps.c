@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Large arrays that grow in turn, a twentieth at a time, are in each other's way.  They are copied at some of the steps,
- * not at each, and have little more memory than they need.
+ * Large arrays that grow in turn, a twentieth at a time, are in each other's way.  They are copied at some of the
+ * steps, not at each, and have little more memory than they need.
  */
 #include "support/family.h"
 #include "support/proc.h"
