@@ -150,7 +150,7 @@ def test_what_the_debug_build_leaves_out_has_no_groups() -> None:
     text = testrun.pattern(testrun.AS_IN_RELEASE)
     assert "(" not in text
     assert re.search(text, "preload.sort.rcs") and re.search(text, "api.basic.cpu")
-    assert not re.search(text, "preload.bash.rcs") and not re.search(text, "api.basic.thread")
+    assert not re.search(text, "preload.bash.rcs") and not re.search(text, "api.basic.rcs")
 
 
 def test_a_test_run_without_results_has_failed(tmp_path: Path, console) -> None:

@@ -66,16 +66,16 @@ AS_IN_RELEASE = {
     "engines": "*",
     "errors": "number interior free_end",
     "preload": "sort gawk perl sqlite node php rustc coreutils stress_ng ruby nginx fakeroot eatmydata cgo faketime libpsx "
-    "bubblewrap *[.]cpu$ *[.]thread$ *[.]norseq$ *[.]own$",
-    "surroundings": "area_taken fork_stdio_ fork_guest_ service_ preauth_",
-    "manager": "whether limit leave_asleep_raw unnoticed",
-    "limits": "ulimit_v_300000 as_200 gdb_ restarts *[.]norseq$",
-    "unit": "rcs_every_instruction rcs_single_step heap_groups[.]cpu heap_groups[.]thread",
-    "api": "*[.]cpu$ *[.]norseq$ *[.]own$",
+    "bubblewrap gcc redis *[.]cpu$ *[.]thread$ *[.]norseq$ *[.]own$",
+    "surroundings": "area_taken fork_stdio fork_guest_ service_ preauth_",
+    "manager": "whether limit leave_asleep_raw unnoticed paused credentials",
+    "limits": "ulimit_v_300000 as_200 gdb_ restarts *[.]thread$ *[.]norseq$ *[.]own$",
+    "unit": "rcs_every_instruction rcs_single_step heap_groups[.]cpu",
+    "api": "*[.]cpu$ *[.]thread$ *[.]norseq$ *[.]own$",
     "fork": "*[.]cpu$ *[.]norseq$",
-    "model": "*[.]cpu$ *[.]norseq$ *[.]own$",
-    "stress": "*[.]cpu$ *[.]thread$ *[.]norseq$",
-    "hardened": "preload_ api_ fork_raw stress_swap *[.]cpu$",
+    "model": "*[.]cpu$ *[.]thread$ *[.]norseq$ *[.]own$",
+    "stress": "*[.]cpu$ *[.]thread$ *[.]norseq$ *[.]own$",
+    "hardened": "preload api_ fork_raw stress_swap *[.]cpu$",
 }
 
 # Under emulation one processor's order of memory serves the other's code, so that threads in numbers find nothing that
@@ -85,6 +85,7 @@ AS_ON_X86_64 = {
     "api": "usable aligned allocx realloc introspect_busy",
     "stress": "storm handoff migrate swap cpusets",
     "blowup": "migrate",
+    "unit": "heap_groups",
 }
 
 
