@@ -99,7 +99,10 @@ void heap_list_insert(struct heap *h, struct superblock *s, enum group group)
     s->group = (uint8_t)group;
     slice_list_insert(&lists->head[group], &s->slice);
     lists->listed++;
-    lists->surplus += is_surplus(group);
+    if (is_surplus(group)) {
+        lists->surplus++;
+        h->surplus_slices += size_class[s->class].slices;
+    }
 }
 
 void heap_list_remove(struct heap *h, struct superblock *s)
@@ -110,7 +113,10 @@ void heap_list_remove(struct heap *h, struct superblock *s)
     if (lists->look == superblock_first_slice(s) + 1)
         lists->look = s->slice.next + 1;
     lists->listed--;
-    lists->surplus -= is_surplus(s->group);
+    if (is_surplus(s->group)) {
+        lists->surplus--;
+        h->surplus_slices -= size_class[s->class].slices;
+    }
     s->group = group_none;
     s->slice.next = s->slice.prev = SLICE_NONE;
 }

@@ -37,8 +37,9 @@ const char *superblock_check_list(const struct superblock *s, uint64_t list)
 
 static uint64_t hash(uint64_t head)
 {
-    head *= 0x9e3779b97f4a7c15ull;
-    return (head ^ head >> 32) * 0xd6e8feb86659fd93ull;
+    /* Folded first: else what two heads exchange, a count for example, would cancel out in the sum. */
+    const unsigned __int128 product = (unsigned __int128)(head ^ head >> 32) * 0x9e3779b97f4a7c15ull;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
 const char *superblock_check_all_free(const struct superblock *s, uint64_t list)

@@ -51,9 +51,11 @@ static void empty_lists(struct heap *h)
 {
     atomic_store(&h->x_pending, 0);
     h->flushing = 0;
-    if (lock_is_held(&h->lock))
-        for (unsigned c = 0; c < CLASS_COUNT; c++)
-            h->class[c] = (struct class_lists){0};
+    if (!lock_is_held(&h->lock))
+        return;
+    h->surplus_slices = 0;
+    for (unsigned c = 0; c < CLASS_COUNT; c++)
+        h->class[c] = (struct class_lists){0};
 }
 
 /* True if remote frees wait that no pending stack tells of, or a threshold was reached and nobody acted on it. */

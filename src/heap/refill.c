@@ -167,7 +167,10 @@ static struct superblock *used_or_fresh(struct heap *h, unsigned c)
         s = used(use, c, full);
     for (unsigned some = full / 2; s == NULL && some >= least && some >= full / 4; some /= 2)
         s = used(use, c, slices_used(c, some));
-    return s != NULL ? s : fresh(h, c);
+    if (s == NULL)
+        return fresh(h, c);
+    heap_note_retaken(h, superblock_slices(s));
+    return s;
 }
 
 /* Where no span of the usual length is left: at most an eighth of the class's length, so that other heaps get something

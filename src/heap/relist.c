@@ -10,10 +10,11 @@
  * at anew under the lock.
  *
  * Blowup bound (Hoard's invariant, by class): a heap keeps surplus superblocks, those at least three quarters free,
- * up to SURPLUS_FLOOR or a quarter of the class's superblocks.  Beyond that an empty one becomes a plain span again
- * and a mostly free one goes to the global heap, if another heap had to look beyond its own superblocks since the last
- * one went there.  Hoard does not ask; but whoever takes a large structure apart would then free the last quarter of
- * each superblock as a remote free, a compare-and-swap each, for nobody's good (decision 26).
+ * up to SURPLUS_FLOOR or a quarter of the class's superblocks, and more while it is seen to take memory back (decision
+ * 48).  Beyond that an empty one becomes a plain span again and a mostly free one goes to the global heap, if another
+ * heap had to look beyond its own superblocks since the last one went there.  Hoard does not ask; but whoever takes a
+ * large structure apart would then free the last quarter of each superblock as a remote free, a compare-and-swap each,
+ * for nobody's good (decision 26).
  */
 #include "heap/audit.h"
 #include "heap/heap.h"
@@ -22,6 +23,7 @@
 
 #define SURPLUS_FLOOR        16u
 #define SURPLUS_FLOOR_SLICES 32u
+#define RETAKEN_SLICES_MAX   128u
 #define ATTEMPTS_MAX 16
 #define AUDIT_PACE   8 /* an audit reads a whole superblock */
 
@@ -130,12 +132,34 @@ static bool is_wanted_elsewhere(const struct heap *h, unsigned c)
     return by != 0 && by != h->number + 1;
 }
 
+/* What a heap released it may want again.  One that took memory back that has pages may keep as much, of all classes
+ * together, and no more than RETAKEN_SLICES_MAX: what it keeps is lost to other heaps until it rests. */
+static bool has_too_much_surplus(const struct heap *h, unsigned c)
+{
+    const struct class_lists *lists = &h->class[c];
+    return lists->surplus > max_size(surplus_floor(c), lists->listed / 4) &&
+           h->surplus_slices > atomic_load_explicit(&h->retaken_slices, memory_order_relaxed);
+}
+
+void heap_note_retaken(struct heap *h, unsigned slices)
+{
+    const uint32_t before = atomic_load_explicit(&h->retaken_slices, memory_order_relaxed);
+    atomic_store_explicit(&h->retaken_slices, (uint32_t)min_size(RETAKEN_SLICES_MAX, before + slices), memory_order_relaxed);
+}
+
+void heap_halve_retaken(struct heap *h)
+{
+    const uint32_t before = atomic_load_explicit(&h->retaken_slices, memory_order_relaxed);
+    if (before != 0)
+        atomic_store_explicit(&h->retaken_slices, before / 2, memory_order_relaxed);
+}
+
 /* An empty superblock of the class goes first, even if another one became surplus: one that is mostly free may still
  * fill or empty here. */
 static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t list)
 {
     const struct class_lists *lists = &h->class[s->class];
-    if (lists->surplus <= max_size(surplus_floor(s->class), lists->listed / 4))
+    if (!has_too_much_surplus(h, s->class))
         return;
     if (lists->head[group_empty] != 0)
         heap_release(h, superblock_at_slice(lists->head[group_empty] - 1));

@@ -112,6 +112,7 @@ unsigned heap_note_idle(unsigned first, unsigned end)
         uint32_t slow_paths = slow_paths_of(h);
         h->is_idle = slow_paths == h->pass_slow_paths;
         h->pass_slow_paths = slow_paths;
+        heap_halve_retaken(h);
         idle += h->is_idle;
     }
     return idle;

@@ -183,6 +183,7 @@ static void expect_transition_not_lost(const struct superblock *s)
 
 static void expect_lists_sound(const struct heap *h)
 {
+    size_t surplus_slices = 0;
     for (unsigned c = 0; c < CLASS_COUNT; c++) {
         const struct class_lists *lists = &h->class[c];
         unsigned listed = 0, surplus = 0;
@@ -204,12 +205,14 @@ static void expect_lists_sound(const struct heap *h)
         }
         EXPECT_EQ(lists->listed, listed);
         EXPECT_EQ(lists->surplus, surplus);
+        surplus_slices += (size_t)surplus * size_class[c].slices;
         const struct superblock *active = h->active[c];
         if (heap_is_global(h))
             EXPECT(active == NULL);
         else
             EXPECT(active == &empty_superblock || (superblock_owner(active) == h && active->class == c));
     }
+    EXPECT_EQ(h->surplus_slices, surplus_slices);
 }
 
 void expect_heaps_sound(void)
