@@ -48,8 +48,8 @@ struct heap {
     struct class_lists class[CLASS_COUNT];
     uint32_t pass_slow_paths; /* in a pass: its slow paths at the last pass of the clock, */
     bool is_idle;             /* and what that pass made of them */
-    uint32_t surplus_slices;         /* of all classes' surplus, as long as it is when it is whole */
-    _Atomic uint32_t retaken_slices; /* relist.c: that had pages when refills took them; halved by each pass of the clock */
+    uint32_t surplus_slices;         /* of the surplus of all classes, as if none had lent any */
+    _Atomic uint32_t retaken_slices; /* relist.c: that had pages when refills took them; each pass halves it */
     uint64_t chain[OUTBOX_CHAINS] ALIGN_LINE;
 };
 _Static_assert(sizeof(struct heap) <= 4096 + OUTBOX_CHAINS * sizeof(uint64_t), "a page, and the chains");
@@ -137,8 +137,8 @@ void heap_relist(struct heap *h, struct superblock *s);
 bool heap_has_to_relist(struct heap *h, struct superblock *s);
 /* Relists it if so. */
 void heap_relist_pending(struct heap *h, struct superblock *s);
-/* A refill of `h`, whose lock is held, took so many slices of free spans that have pages: it may keep as much surplus, up
- * to a bound. */
+/* A refill of `h`, whose lock is held, took so many slices of free spans that have pages: it may keep as much surplus,
+ * up to a bound. */
 void heap_note_retaken(struct heap *h, unsigned slices);
 /* Half of that counts from now on.  Any thread. */
 void heap_halve_retaken(struct heap *h);

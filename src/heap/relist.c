@@ -143,8 +143,8 @@ static bool has_too_much_surplus(const struct heap *h, unsigned c)
 
 void heap_note_retaken(struct heap *h, unsigned slices)
 {
-    const uint32_t before = atomic_load_explicit(&h->retaken_slices, memory_order_relaxed);
-    atomic_store_explicit(&h->retaken_slices, (uint32_t)min_size(RETAKEN_SLICES_MAX, before + slices), memory_order_relaxed);
+    const size_t now = atomic_load_explicit(&h->retaken_slices, memory_order_relaxed) + (size_t)slices;
+    atomic_store_explicit(&h->retaken_slices, (uint32_t)min_size(RETAKEN_SLICES_MAX, now), memory_order_relaxed);
 }
 
 void heap_halve_retaken(struct heap *h)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Surplus: what a heap frees becomes spans, but for a few superblocks.  A heap that takes it all again keeps it, up to a
- * bound, and for as long as it goes on doing so.
+ * Surplus: what a heap frees becomes spans, but for a few superblocks.  A heap that takes it all again keeps it, up to
+ * a bound, and for as long as it goes on doing so.
  */
 #include "heap/heap.h"
 #include "heap/span.h"
