@@ -255,6 +255,12 @@ static bool is_in_huge(const struct slice *mark)
     return is_asked && !mark->is_large;
 }
 
+bool huge_is_advised(uint32_t slice)
+{
+    const uintptr_t page = align_down((uintptr_t)slice_address(slice), HUGE_PAGE_BYTES);
+    return is_advised(page) || option_get(option_huge_pages) == huge_pages_on;
+}
+
 bool huge_was_split(uint32_t slice)
 {
     const struct slice *mark = mark_of(slice_address(slice));

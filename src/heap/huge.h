@@ -4,9 +4,9 @@
  * tenth of a millisecond and more for that, the program's threads wait meanwhile for any of its pages, and what stays
  * has lost its huge page.  While the program works that is done only where most of the page goes.
  *
- * The system is not asked whether a page is huge.  In the dense arena a page counts as huge once that was asked for,
- * until it is split here.  In the arena for large blocks any page may be broken: most are not huge, and what goes is
- * large.  All in a pass, but for what says it is not.
+ * The system is not asked whether a page is huge.  A page counts as huge once that was asked for, until it is split
+ * here.  In the arena for large blocks most are not huge, and any may be broken unless such blocks are being filled.
+ * All in a pass, but for what says it is not.
  */
 #ifndef SUTLER_HEAP_HUGE_H
 #define SUTLER_HEAP_HUGE_H
@@ -19,6 +19,9 @@
 /* True if no huge page that these slices lie in needs a split, or most of each that does would go, now or later.  The
  * descriptors may be changing: a wrong answer only costs time. */
 bool huge_is_worth_splitting(uint32_t first, size_t slices);
+
+/* True if the system was asked to make a huge page of those around this slice, in either arena, or does so unasked. */
+bool huge_is_advised(uint32_t slice);
 
 /* True if this slice lies in a huge page of the dense arena that was split. */
 bool huge_was_split(uint32_t slice);

@@ -106,18 +106,30 @@ static uint32_t run_of(const struct span_walk *w, enum age age, size_t most)
     return run;
 }
 
+/* Whether so many slices, all on one huge page, may go while the program works, if large blocks are being filled. */
+static bool may_break(uint32_t first, uint32_t slices)
+{
+    return slices * 2 >= HUGE_PAGE_SLICES || !huge_is_advised(first);
+}
+
 /* Of so many old slices from `at` on: how many this walk purges, and how many *before those stay.  While the program
- * works, a huge page is broken only if most of it goes, and where large blocks get huge pages (huge_policy.h) none is
- * broken. */
+ * works, a huge page is broken only if most of it goes; in the arena for large blocks only then, as long as they get
+ * huge pages (huge_policy.h). */
 static uint32_t choose(const struct span_walk *w, uint32_t slices, uint32_t *before)
 {
     *before = 0;
     if (w->what != purge_decay)
         return slices;
-    if (!slice_at(w->at)->is_large || !huge_policy_expects_full(HUGE_POLICY_BYTES_MIN))
+    if (!slice_at(w->at)->is_large)
         return slices * 2 >= HUGE_PAGE_SLICES || huge_is_worth_splitting(w->at, 1) ? slices : 0;
-    *before = (uint32_t)min_size(slices, -w->at % HUGE_PAGE_SLICES);
-    return (slices - *before) / HUGE_PAGE_SLICES * HUGE_PAGE_SLICES;
+    if (!huge_policy_expects_full(HUGE_POLICY_BYTES_MIN))
+        return slices;
+    const uint32_t head = (uint32_t)min_size(slices, -w->at % HUGE_PAGE_SLICES);
+    if (head > 0 && !may_break(w->at, head))
+        *before = head;
+    const uint32_t rest = slices - *before, end = w->at + slices, tail = end % HUGE_PAGE_SLICES;
+    const bool ends_elsewhere = tail > 0 && tail <= slices - head;
+    return ends_elsewhere && !may_break(end - tail, tail) ? rest - tail : rest;
 }
 
 static void grow_old(struct span_walk *w, uint32_t slices)

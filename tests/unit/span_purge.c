@@ -9,6 +9,8 @@
 
 #include "heap/ample.h"
 #include "heap/arena.h"
+#include "heap/huge.h"
+#include "heap/huge_policy.h"
 #include "heap/large.h"
 #include "options/options.h"
 #include "os/os.h"
@@ -79,28 +81,52 @@ static void a_long_span_is_not_lost(void)
     span_give(before, 1);
 }
 
-/* While the program works, where large blocks were asked to be in huge pages: only the last pass breaks one. */
-static void huge_pages_go_whole(void)
+/* While the program works and large blocks are filled, a huge page that was asked for is broken if half of it goes; the
+ * last pass breaks any. */
+static void huge_pages_are_broken_last(uint32_t head, uint32_t tail, bool advised)
 {
-    const uint32_t slices = 100;
-    uint32_t before;
+    const uint32_t slices = 4 * HUGE_PAGE_SLICES;
+    uint32_t base;
     bool changed = false;
     others_free = false;
     span_purge(purge_force, 0, &changed);
-    EXPECT(span_take(span_large, slices + 2, 1, &before)); /* two stay */
-    uint32_t first = before + 1, end = first + slices;
-    size_t whole = align_down(end, HUGE_PAGE_SLICES) - align_up(first, HUGE_PAGE_SLICES);
-    option_value[option_huge_pages] = huge_pages_on;
-    span_give(first, slices);
+    EXPECT(span_take(span_large, slices, HUGE_PAGE_SLICES, &base));
+    const uint32_t first = base + HUGE_PAGE_SLICES - head, end = base + 3 * HUGE_PAGE_SLICES + tail;
+    if (advised)
+        huge_ask_run(slice_address(base), slices << SLICE_SHIFT);
+    huge_policy_note_filled(8 * HUGE_PAGE_BYTES);
+    EXPECT(huge_policy_expects_full(HUGE_POLICY_BYTES_MIN));
+    span_give(first, end - first);
+    const bool head_goes = !advised || head * 2 >= HUGE_PAGE_SLICES;
+    const bool tail_goes = !advised || tail * 2 >= HUGE_PAGE_SLICES;
+    const size_t goes = 2 * HUGE_PAGE_SLICES + (head_goes ? head : 0) + (tail_goes ? tail : 0);
     EXPECT_EQ(span_purge(purge_decay, 0, &changed), 0);
-    EXPECT_EQ(span_purge(purge_decay, 0, &changed), whole * SLICE_BYTES);
+    EXPECT_EQ(span_purge(purge_decay, 0, &changed), goes * SLICE_BYTES);
     changed = false;
-    EXPECT_EQ(span_purge(purge_decay, 0, &changed), 0);
+    const bool one_was_broken = goes > 2 * HUGE_PAGE_SLICES; /* then those around it are asked for no more */
+    EXPECT(span_purge(purge_decay, 0, &changed) == 0 || one_was_broken);
     EXPECT(!changed);
-    EXPECT_EQ(span_purge(purge_idle, 0, &changed), (slices - whole) * SLICE_BYTES);
-    option_value[option_huge_pages] = huge_pages_auto;
-    span_give(before, 1);
-    span_give(end, 1);
+    span_purge(purge_idle, 0, &changed);
+    EXPECT_EQ(slices_holding(first, end - first, content_used), 0);
+    span_give(base, first - base);
+    span_give(end, base + slices - end);
+    huge_unask_run(slice_address(base), slices << SLICE_SHIFT);
+}
+
+/* A run of free slices that does not reach either end of its huge page. */
+static void within_one_page(uint32_t run, bool goes)
+{
+    uint32_t base;
+    bool changed = false;
+    span_purge(purge_force, 0, &changed);
+    EXPECT(span_take(span_large, HUGE_PAGE_SLICES, HUGE_PAGE_SLICES, &base));
+    huge_ask_run(slice_address(base), HUGE_PAGE_BYTES);
+    huge_policy_note_filled(8 * HUGE_PAGE_BYTES);
+    span_give(base + 3, run);
+    EXPECT_EQ(span_purge(purge_decay, 0, &changed), 0);
+    EXPECT_EQ(span_purge(purge_decay, 0, &changed), goes ? run * SLICE_BYTES : 0);
+    span_give(base, 3);
+    span_give(base + 3 + run, HUGE_PAGE_SLICES - 3 - run);
 }
 
 int main(int argc, char **argv)
@@ -118,7 +144,14 @@ int main(int argc, char **argv)
     EXPECT(purged >= dirty);
     EXPECT(freed_meanwhile > 0);
     EXPECT(changed); /* there is more */
-    huge_pages_go_whole();
+    if (huge_policy_tells(HUGE_POLICY_BYTES_MIN)) {
+        huge_pages_are_broken_last(10, 20, true);
+        huge_pages_are_broken_last(20, 10, true);
+        huge_pages_are_broken_last(0, 0, true);
+        huge_pages_are_broken_last(10, 9, false);
+        within_one_page(14, false);
+        within_one_page(18, true);
+    }
     atomic_store(&unmap_is_async, true);
     ample_allow(SIZE_MAX, UINT64_MAX, SIZE_MAX); /* the thread that frees gives nothing back */
     for (uint64_t i = 0; i < unit_option(argc, argv, "--rounds", 100); i++)
