@@ -85,12 +85,24 @@ static void *move_to_shorter(void *p, size_t size)
     return shorter;
 }
 
-/* Of a large block more than an eighth is given back, if it is cut where it is: down to the largest class. */
-static bool stays(struct block old, size_t size)
+static bool swings(const void *mapping)
 {
-    const bool is_large = old.kind == block_large || old.kind == block_mapping;
-    return block_fits(old.bytes, size) &&
-           (!is_large || size <= CLASS_BYTES_MAX || old.bytes - size <= old.bytes / 8);
+    if (!slow_enter())
+        return false;
+    const bool found = mapping_swings(mapping);
+    slow_leave();
+    return found;
+}
+
+/* Of a large block more than an eighth is given back, if it is cut where it is: down to the largest class.  But a
+ * mapping that grew again after it was cut is cut no more: the system would give and take its pages each time. */
+static bool stays(const void *p, struct block old, size_t size)
+{
+    if (!block_fits(old.bytes, size))
+        return false;
+    const bool is_cut = (old.kind == block_large || old.kind == block_mapping) && size > CLASS_BYTES_MAX &&
+                        old.bytes - size > old.bytes / 8;
+    return !is_cut || (old.kind == block_mapping && swings(p));
 }
 
 /* What a quick look does not find; and size 0. */
@@ -112,7 +124,7 @@ static NOINLINE void *resize(void *p, size_t size)
         errno = ENOMEM;
         return NULL;
     }
-    if (stays(old, size))
+    if (stays(p, old, size))
         return p;
     const bool is_little = size < old.bytes && !block_fits(old.bytes, size);
     void *shorter = old.kind == block_large && is_little ? move_to_shorter(p, size) : NULL;

@@ -51,11 +51,11 @@ static void set_trusted(size_t bytes)
     atomic_store_explicit(&trusted, bytes, memory_order_relaxed);
 }
 
-/* Of a short block on huge pages few touches make all quarters look full. */
+/* On huge pages few touches make all quarters look full. */
 static bool looks_full_anyway(const char *block, size_t bytes)
 {
     unsigned huge = 0;
-    for (size_t i = LOOKS; i > 0 && bytes < LOOKS * HUGE_PAGE_BYTES; i--)
+    for (size_t i = LOOKS; i > 0; i--)
         huge += huge_is_asked_for(block + bytes / LOOKS * i - 1, 1);
     return huge > LOOKS / 2;
 }
@@ -88,7 +88,7 @@ void huge_policy_note(const void *block, size_t bytes)
     atomic_store_explicit(&last, block, memory_order_relaxed);
 }
 
-void huge_policy_look(const void *block, size_t bytes, size_t slack)
+void huge_policy_look(const void *block, size_t bytes, size_t slack, bool was_asked)
 {
     const char *seen = block;
     atomic_compare_exchange_strong_explicit(&last, &seen, NULL, memory_order_relaxed, memory_order_relaxed);
@@ -96,7 +96,7 @@ void huge_policy_look(const void *block, size_t bytes, size_t slack)
         return;
     if (!is_full(block, bytes, slack))
         set_trusted(0);
-    else if (!looks_full_anyway(block, bytes))
+    else if (!was_asked && !looks_full_anyway(block, bytes))
         huge_policy_note_filled(bytes);
 }
 

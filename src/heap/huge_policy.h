@@ -30,8 +30,8 @@ void huge_policy_look_back(void);
 void huge_policy_note(const void *block, size_t bytes);
 
 /* Looks at a block none of whose pages were there when it was taken.  Up to `slack` bytes at its end the program may
- * not have asked for. */
-void huge_policy_look(const void *block, size_t bytes, size_t slack);
+ * not have asked for.  `was_asked`: huge pages were asked for then, outside the region. */
+void huge_policy_look(const void *block, size_t bytes, size_t slack, bool was_asked);
 
 /* One was seen to be filled while it was (filling.h). */
 void huge_policy_note_filled(size_t bytes);

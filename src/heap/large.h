@@ -43,6 +43,9 @@ bool large_may_lie_free(size_t size);
 #define BYTES_UNKNOWN SIZE_MAX
 size_t mapping_bytes(const void *p, bool may_wait);
 
+/* True of a mapping that was made shorter, and longer after that.  May wait for the lock. */
+bool mapping_swings(const void *p);
+
 /* Frees the mapping that starts at `p`; false if there is none. */
 bool mapping_give(void *p);
 

@@ -33,33 +33,33 @@ static uintptr_t map_aligned(size_t bytes, size_t alignment)
     return start;
 }
 
-static uintptr_t map_block(size_t bytes, size_t alignment)
+static struct mapping map_block(size_t bytes, size_t alignment)
 {
     if (huge_policy_asks(bytes)) {
         uintptr_t start = map_aligned(bytes, max_size(alignment, HUGE_PAGE_BYTES));
         if (start != 0) {
             huge_policy_note_asked(bytes);
             os_advise_huge((void *)start, bytes);
-            return start;
+            return (struct mapping){start, bytes, .is_fresh = true, .was_asked = true};
         }
     }
-    return map_aligned(bytes, alignment);
+    return (struct mapping){map_aligned(bytes, alignment), bytes, .is_fresh = true};
 }
 
-static void *enter(uintptr_t address, size_t bytes, bool is_fresh)
+static void *enter(struct mapping mapping)
 {
-    if (address == 0)
+    if (mapping.address == 0)
         return NULL;
     lock_take(&mapping_lock);
     bool reserved = mapping_table_reserve();
     if (reserved)
-        mapping_table_insert((struct mapping){address, bytes, .is_fresh = is_fresh});
+        mapping_table_insert(mapping);
     lock_release(&mapping_lock);
     if (!reserved) {
-        os_unmap((void *)address, bytes);
+        os_unmap((void *)mapping.address, mapping.bytes);
         return NULL;
     }
-    return (void *)address;
+    return (void *)mapping.address;
 }
 
 static size_t bytes_for(size_t size)
@@ -73,7 +73,7 @@ void *mapping_take_kept(size_t size, size_t alignment)
     lock_take(&mapping_lock);
     uintptr_t address = bytes < size ? 0 : mapping_cache_take(bytes, alignment, &bytes);
     lock_release(&mapping_lock);
-    return enter(address, bytes, false);
+    return enter((struct mapping){.address = address, .bytes = bytes});
 }
 
 void *mapping_take(size_t size, size_t alignment, bool *zero)
@@ -83,7 +83,11 @@ void *mapping_take(size_t size, size_t alignment, bool *zero)
     size_t bytes = bytes_for(size);
     if (kept != NULL || bytes < size)
         return kept;
-    return enter(map_block(bytes, alignment), bytes, true);
+    const struct mapping fresh = map_block(bytes, alignment);
+    void *block = enter(fresh);
+    if (block != NULL && !fresh.was_asked) /* else it would tell nothing */
+        huge_policy_note(block, size);
+    return block;
 }
 
 size_t mapping_bytes(const void *p, bool may_wait)
@@ -98,10 +102,10 @@ size_t mapping_bytes(const void *p, bool may_wait)
     return bytes;
 }
 
-static void look(const struct mapping *m)
+static void look(const struct mapping *m, bool was_asked)
 {
     if (m->is_fresh)
-        huge_policy_look((void *)m->address, m->bytes, HUGE_PAGE_BYTES);
+        huge_policy_look((void *)m->address, m->bytes, HUGE_PAGE_BYTES, was_asked);
 }
 
 bool mapping_give(void *p)
@@ -117,7 +121,7 @@ bool mapping_give(void *p)
     if (given.bytes == 0)
         return false;
     filling_forget(p);
-    look(&given);
+    look(&given, given.was_asked);
     bool cached = mapping_cache_prepare(given.address, given.bytes);
     if (cached) {
         lock_take(&mapping_lock);
@@ -127,6 +131,15 @@ bool mapping_give(void *p)
     if (!cached)
         os_unmap(p, given.bytes);
     return true;
+}
+
+bool mapping_swings(const void *p)
+{
+    lock_take(&mapping_lock);
+    const struct mapping *m = mapping_table_find((uintptr_t)p);
+    const bool swings = m != NULL && m->swings;
+    lock_release(&mapping_lock);
+    return swings;
 }
 
 #ifdef SUTLER_HARDENED
@@ -159,10 +172,16 @@ static void *resize(void *p, size_t wanted)
     bool may_move = mapping_table_reserve(); /* a move leaves a tombstone behind and takes a new entry */
     struct mapping *m = mapping_table_find((uintptr_t)p);
     void *moved = m == NULL ? NULL : m->bytes == wanted ? p : os_remap(p, m->bytes, wanted, may_move);
+    if (moved != NULL) {
+        m->swings |= m->was_cut && wanted > m->bytes;
+        m->was_cut |= wanted < m->bytes;
+    }
     if (moved == p) {
         mapping_table_set_bytes(m, wanted);
     } else if (moved != NULL) {
-        struct mapping elsewhere = {(uintptr_t)moved, wanted, .is_fresh = m->is_fresh};
+        struct mapping elsewhere = *m;
+        elsewhere.address = (uintptr_t)moved;
+        elsewhere.bytes = wanted;
         mapping_table_remove(m);
         mapping_table_insert(elsewhere);
     }
@@ -179,7 +198,7 @@ static bool grows_full(void *p, size_t wanted)
     lock_release(&mapping_lock);
     if (wanted <= now.bytes)
         return false;
-    look(&now);
+    look(&now, false); /* what has to grow was filled, whatever it lies on */
     if (!huge_policy_asks(now.bytes))
         return false;
     huge_policy_note_asked(wanted - now.bytes);

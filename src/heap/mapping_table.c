@@ -50,6 +50,9 @@ static void insert(struct table *t, struct mapping mapping)
         i = (i + 1) & (t->capacity - 1);
     t->filled += t->entry[i].address == UNUSED;
     t->entry[i].is_fresh = mapping.is_fresh;
+    t->entry[i].was_asked = mapping.was_asked;
+    t->entry[i].was_cut = mapping.was_cut;
+    t->entry[i].swings = mapping.swings;
 #ifdef SUTLER_HARDENED
     t->entry[i].slack = mapping.slack;
     t->entry[i].family = mapping.family;

@@ -94,7 +94,7 @@ static void begin(bool expects_full)
         huge_policy_note_filled(BYTES);
     else { /* a block that was not filled */
         char *block = map_block();
-        huge_policy_look(block, BYTES, 1);
+        huge_policy_look(block, BYTES, 1, false);
     }
     EXPECT_EQ(huge_policy_expects_full(BYTES), expects_full);
     /* Small pages at a price that every huge page beats. */
@@ -149,6 +149,22 @@ static void sooner_where_it_is_expected(void)
     filling_forget(block);
 }
 
+/* Nor does such a one, touched once in each huge page, speak for those that follow. */
+static void what_was_expected_tells_nothing(void)
+{
+    begin(true); /* twice as much is trusted */
+    char *block = take();
+    huge_policy_note_asked(BYTES);
+    EXPECT(huge_policy_expects_full(BYTES));
+    for (size_t page = 0; page < PAGES; page++) {
+        touch(block, page);
+        bring();
+    }
+    EXPECT(look() == filling_none); /* it is full */
+    huge_policy_note_asked(BYTES);
+    EXPECT(!huge_policy_expects_full(BYTES));
+}
+
 /* Not even then all of a short one; and who fills no more than the front of it is found out when it is freed. */
 static void a_short_one_is_not_brought_whole(void)
 {
@@ -159,7 +175,7 @@ static void a_short_one_is_not_brought_whole(void)
     touch(block, 0);
     EXPECT_EQ(bring(), 2);
     EXPECT(filling_forget(block));
-    huge_policy_look(block, bytes, HUGE_PAGE_BYTES);
+    huge_policy_look(block, bytes, HUGE_PAGE_BYTES, false);
     EXPECT(!huge_policy_expects_full(bytes));
 }
 
@@ -386,6 +402,7 @@ int main(void)
     nothing_before_the_beginning_is_filled();
     a_quarter_ahead();
     sooner_where_it_is_expected();
+    what_was_expected_tells_nothing();
     a_short_one_is_not_brought_whole();
     nothing_for_who_touches_here_and_there();
     little_for_the_slow();

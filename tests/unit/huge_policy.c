@@ -165,6 +165,25 @@ static void kept_ones_tell_nothing(size_t size)
     EXPECT(asks_after(size, size));
 }
 
+/* A page here and there of a block on huge pages makes all of it resident, wherever one looks. */
+static void few_touches_tell_nothing(size_t size, bool is_freed)
+{
+    size_t sum = 0;
+    EXPECT(!asks_after(SPAN, 0));
+    EXPECT(asks_after(SPAN, SPAN));
+    for (int i = 0; i < 60; i++) {
+        char *block = take_fresh(size);
+        sum += advised;
+        for (size_t at = 0; at < size; at += HUGE_PAGE_BYTES)
+            block[at + 3 * os_page_bytes] = 1; /* where nobody looks on small pages */
+        block[size - 1] = 1;
+        if (is_freed && i % 2 == 0)
+            give(block);
+    }
+    EXPECT_MSG(sum <= (128ul << 20) + size + 60 * HUGE_PAGE_BYTES / 2, "%zu", sum);
+    EXPECT(!huge_policy_asks(size));
+}
+
 /* Whose pages these are, when the next is taken, is not known any more. */
 static void followed_when_freed(void)
 {
@@ -316,6 +335,10 @@ int main(void)
     followed_when_full(MAPPING);
     kept_ones_tell_nothing(SPAN);
     kept_ones_tell_nothing(MAPPING);
+    few_touches_tell_nothing(2 * SPAN, false);
+    few_touches_tell_nothing(2 * SPAN, true);
+    few_touches_tell_nothing(MAPPING, false);
+    few_touches_tell_nothing(MAPPING, true);
     followed_when_freed();
     growing_because_full();
     used_again_does_not_count();

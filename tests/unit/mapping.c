@@ -345,6 +345,26 @@ static void unmapping_lets_others_in(void)
     atomic_store(&unmap_is_async, false);
 }
 
+/* The first time the program has what was cut off given back; one that grows and is cut again and again keeps it. */
+static void what_swings_is_not_cut(void)
+{
+    const size_t whole = 96ul << 20, most = 72ul << 20, little = 30ul << 20;
+    char *p = malloc(whole);
+    EXPECT(p != NULL && mapping_bytes(p, true) == whole);
+    EXPECT((p = realloc(p, most)) != NULL);
+    EXPECT_EQ(mapping_bytes(p, true), most);
+    EXPECT((p = realloc(p, most - (1ul << 20))) != NULL);
+    EXPECT_EQ(mapping_bytes(p, true), most);
+    EXPECT(!mapping_swings(p));
+    EXPECT((p = realloc(p, whole)) != NULL);
+    EXPECT(mapping_swings(p));
+    EXPECT((p = realloc(p, most)) != NULL);
+    EXPECT_EQ(mapping_bytes(p, true), whole);
+    EXPECT((p = realloc(p, little)) != NULL); /* but for less than half */
+    EXPECT_EQ(mapping_bytes(p, true), little);
+    free(p);
+}
+
 static void sizes_beyond_reason_fail(void)
 {
     bool zero;
@@ -406,6 +426,7 @@ int main(int argc, char **argv)
     what_leaves_waits_for_help();
     what_leaves_is_no_childs();
     unmapping_lets_others_in();
+    what_swings_is_not_cut();
     sizes_beyond_reason_fail();
     return 0;
 }
