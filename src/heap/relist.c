@@ -132,13 +132,11 @@ static bool is_wanted_elsewhere(const struct heap *h, unsigned c)
     return by != 0 && by != h->number + 1;
 }
 
-/* What a heap released it may want again.  One that took memory back that has pages may keep as much, of all classes
- * together, and no more than RETAKEN_SLICES_MAX: what it keeps is lost to other heaps until it rests. */
-static bool has_too_much_surplus(const struct heap *h, unsigned c)
+/* What a heap released it may want again.  One that took memory back that has pages may keep as much surplus, of all
+ * classes together, and no more than RETAKEN_SLICES_MAX: what it keeps is lost to other heaps until it rests. */
+static bool keeps_empty_ones(const struct heap *h)
 {
-    const struct class_lists *lists = &h->class[c];
-    return lists->surplus > max_size(surplus_floor(c), lists->listed / 4) &&
-           h->surplus_slices > atomic_load_explicit(&h->retaken_slices, memory_order_relaxed);
+    return h->surplus_slices <= atomic_load_explicit(&h->retaken_slices, memory_order_relaxed);
 }
 
 void heap_note_retaken(struct heap *h, unsigned slices)
@@ -159,9 +157,9 @@ void heap_halve_retaken(struct heap *h)
 static void pass_on_surplus(struct heap *h, struct superblock *s, uint64_t list)
 {
     const struct class_lists *lists = &h->class[s->class];
-    if (!has_too_much_surplus(h, s->class))
+    if (lists->surplus <= max_size(surplus_floor(s->class), lists->listed / 4))
         return;
-    if (lists->head[group_empty] != 0)
+    if (lists->head[group_empty] != 0 && !keeps_empty_ones(h))
         heap_release(h, superblock_at_slice(lists->head[group_empty] - 1));
     else if (s->group == group_mostly_free && !heap_is_global(h) && is_wanted_elsewhere(h, s->class) &&
              give_up(h, s, list)) {
