@@ -48,8 +48,8 @@ struct heap {
     struct class_lists class[CLASS_COUNT];
     uint32_t pass_slow_paths; /* in a pass: its slow paths at the last pass of the clock, */
     bool is_idle;             /* and what that pass made of them */
-    uint32_t surplus_slices;         /* of the surplus of all classes, as if none had lent any */
-    _Atomic uint32_t retaken_slices; /* relist.c: that had pages when refills took them; each pass halves it */
+    uint32_t surplus_slices;  /* of the surplus of all classes, as if none had lent any */
+    _Atomic uint32_t retaken_slices; /* with pages, that refills took of free spans; each pass halves it (relist.c) */
     uint64_t chain[OUTBOX_CHAINS] ALIGN_LINE;
 };
 _Static_assert(sizeof(struct heap) <= 4096 + OUTBOX_CHAINS * sizeof(uint64_t), "a page, and the chains");

@@ -133,24 +133,26 @@ bool mapping_give(void *p)
     return true;
 }
 
-bool mapping_swings(const void *p)
+/* What is known of the block at `p`; all zero if there is none. */
+static struct mapping find(const void *p)
 {
     lock_take(&mapping_lock);
     const struct mapping *m = mapping_table_find((uintptr_t)p);
-    const bool swings = m != NULL && m->swings;
+    const struct mapping found = m == NULL ? (struct mapping){0} : *m;
     lock_release(&mapping_lock);
-    return swings;
+    return found;
+}
+
+bool mapping_swings(const void *p)
+{
+    return find(p).swings;
 }
 
 #ifdef SUTLER_HARDENED
 bool mapping_look(const void *p, struct mapping *found)
 {
-    lock_take(&mapping_lock);
-    const struct mapping *m = mapping_table_find((uintptr_t)p);
-    if (m != NULL)
-        *found = *m;
-    lock_release(&mapping_lock);
-    return m != NULL;
+    *found = find(p);
+    return found->bytes != 0;
 }
 
 bool mapping_note(const void *p, size_t slack, uint8_t family, bool is_quarantined)
@@ -192,10 +194,7 @@ static void *resize(void *p, size_t wanted)
 /* Whether a block about to grow is full, and so will be filled again: the system is asked for huge pages. */
 static bool grows_full(void *p, size_t wanted)
 {
-    lock_take(&mapping_lock);
-    const struct mapping *m = mapping_table_find((uintptr_t)p);
-    struct mapping now = m == NULL ? (struct mapping){0} : *m;
-    lock_release(&mapping_lock);
+    const struct mapping now = find(p);
     if (wanted <= now.bytes)
         return false;
     look(&now, false); /* what has to grow was filled, whatever it lies on */

@@ -106,10 +106,10 @@ static uint32_t run_of(const struct span_walk *w, enum age age, size_t most)
     return run;
 }
 
-/* Whether so many slices, all on one huge page, may go while the program works, if large blocks are being filled. */
-static bool may_break(uint32_t first, uint32_t slices)
+/* Whether these slices stay, for they are less than half of a huge page that would be broken. */
+static bool stays_whole(uint32_t first, uint32_t slices)
 {
-    return slices * 2 >= HUGE_PAGE_SLICES || !huge_is_advised(first);
+    return slices > 0 && slices * 2 < HUGE_PAGE_SLICES && huge_is_advised(first);
 }
 
 /* Of so many old slices from `at` on: how many this walk purges, and how many *before those stay.  While the program
@@ -124,12 +124,11 @@ static uint32_t choose(const struct span_walk *w, uint32_t slices, uint32_t *bef
         return slices * 2 >= HUGE_PAGE_SLICES || huge_is_worth_splitting(w->at, 1) ? slices : 0;
     if (!huge_policy_expects_full(HUGE_POLICY_BYTES_MIN))
         return slices;
-    const uint32_t head = (uint32_t)min_size(slices, -w->at % HUGE_PAGE_SLICES);
-    if (head > 0 && !may_break(w->at, head))
-        *before = head;
-    const uint32_t rest = slices - *before, end = w->at + slices, tail = end % HUGE_PAGE_SLICES;
-    const bool ends_elsewhere = tail > 0 && tail <= slices - head;
-    return ends_elsewhere && !may_break(end - tail, tail) ? rest - tail : rest;
+    const uint32_t end = w->at + slices;
+    const uint32_t head = (uint32_t)min_size(slices, -w->at % HUGE_PAGE_SLICES); /* on a page that begins before them */
+    const uint32_t tail = slices > head ? end % HUGE_PAGE_SLICES : 0;            /* on one that ends behind them */
+    *before = stays_whole(w->at, head) ? head : 0;
+    return slices - *before - (stays_whole(end - tail, tail) ? tail : 0);
 }
 
 static void grow_old(struct span_walk *w, uint32_t slices)
