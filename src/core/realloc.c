@@ -11,23 +11,29 @@
 #include "heap/clear.h"
 #include "heap/large.h"
 
-/* A mapping, for a span that grows to the size of one: from then on it grows without being copied.  NULL if this is no
- * such case, or without memory. */
-static void *take_grown(struct block old, size_t size)
+/* A mapping, which grows without being copied.  NULL without memory. */
+static void *take_mapping(size_t size)
 {
-    if (old.kind != block_large || size < MAPPING_BYTES_MIN || size <= old.bytes || !slow_enter())
+    if (!slow_enter())
         return NULL;
     void *block = large_take_grown(size);
     slow_leave();
     return block;
 }
 
-/* Copies to another block. */
+static void *replace(void *p, size_t bytes, void *by)
+{
+    memcpy(by, p, bytes);
+    sutler_free(p);
+    return by;
+}
+
+/* Copies to another block: to a mapping, if a span grows to the size of one. */
 static NOINLINE void *move(void *p, struct block old, size_t size)
 {
     bool shrinks = size <= old.bytes;
     int error = shrinks ? errno : 0;
-    void *block = take_grown(old, size);
+    void *block = old.kind == block_large && size >= MAPPING_BYTES_MIN && !shrinks ? take_mapping(size) : NULL;
     if (likely(block == NULL))
         block = sutler_malloc(size);
     if (unlikely(block == NULL)) {
@@ -36,9 +42,7 @@ static NOINLINE void *move(void *p, struct block old, size_t size)
         errno = error; /* it stays where it is */
         return p;
     }
-    memcpy(block, p, min_size(old.bytes, size));
-    sutler_free(p);
-    return block;
+    return replace(p, min_size(old.bytes, size), block);
 }
 
 /* Moves `bytes` of the block to another one of `size`: so strings and arrays grow, piece by piece.  NULL without
@@ -47,23 +51,26 @@ static NOINLINE void *copy(void *p, size_t bytes, size_t size)
 {
     ASSERT(bytes <= size);
     void *block = sutler_malloc(size);
-    if (unlikely(block == NULL))
-        return NULL;
-    memcpy(block, p, bytes);
-    sutler_free(p);
-    return block;
+    return likely(block != NULL) ? replace(p, bytes, block) : NULL;
+}
+
+/* A span that grows in small steps gets room, and so is not copied at each; or becomes a mapping. */
+static void *move_with_room(void *p, struct block old)
+{
+    const size_t roomy = old.bytes + old.bytes / 4;
+    void *block = roomy >= GROWN_BYTES_MIN && mapping_suits_grown() ? take_mapping(roomy) : NULL;
+    return block != NULL ? replace(p, old.bytes, block) : move(p, old, roomy);
 }
 
 /* For a large block that could not be resized where it is.  If it is a mapping, there is no memory, and a copy would
- * take even more.  A span is copied; with room, if it grows in small steps, and will again, so that it is not copied at
- * each.  If that fails, it may grow by what lies around it. */
+ * take even more.  A span is copied.  If that fails, it may grow by what lies around it. */
 static COLD void *resize_hard(void *p, struct block old, size_t size)
 {
     int error = errno;
     bool grows = size > old.bytes;
     void *moved = grows && old.kind == block_mapping ? resize_last_resort(p, size) : NULL;
     if (grows && old.kind == block_large && size - old.bytes < old.bytes / 5)
-        moved = move(p, old, old.bytes + old.bytes / 4);
+        moved = move_with_room(p, old);
     if (moved == NULL)
         moved = move(p, old, size);
     if (moved == NULL && old.kind == block_large)

@@ -119,7 +119,7 @@ void *large_take(size_t size, size_t alignment, bool *zero)
 
 void *large_take_grown(size_t size)
 {
-    ASSERT(size >= MAPPING_BYTES_MIN);
+    ASSERT(size >= GROWN_BYTES_MIN);
     return take(size, BLOCK_ALIGNMENT, false, &(bool){false});
 }
 

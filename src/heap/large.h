@@ -15,6 +15,7 @@
 #include "base/compiler.h"
 
 #define MAPPING_BYTES_MIN ((size_t)16 << 20)
+#define GROWN_BYTES_MIN ((size_t)1 << 20)
 #define SPAN_BYTES_MAX ((size_t)64 << 20)
 #define MAPPING_CACHE_BYTES ((size_t)64 << 20)
 #define MAPPING_DEFERRED_BYTES ((size_t)1 << 30)
@@ -25,7 +26,7 @@ void *large_take(size_t size, size_t alignment, bool *zero);
 /* The same before memory is refused: a span or a mapping, whichever can be had. */
 void *large_squeeze(size_t size, size_t alignment, bool *zero);
 
-/* A mapping of at least MAPPING_BYTES_MIN, for a block that grew to its size and may grow again. */
+/* A mapping of at least GROWN_BYTES_MIN, for a block that grew to its size and may grow again. */
 void *large_take_grown(size_t size);
 
 /* The short ways take no lock: a signal handler may use them wherever it came in, and a child once it has recovered.
@@ -42,6 +43,9 @@ bool large_may_lie_free(size_t size);
  * caller that may not wait for the lock can get BYTES_UNKNOWN. */
 #define BYTES_UNKNOWN SIZE_MAX
 size_t mapping_bytes(const void *p, bool may_wait);
+
+/* Whether a span that grows in small steps had better become a mapping, which the system moves without copying. */
+bool mapping_suits_grown(void);
 
 /* True of a mapping that was made shorter, and longer after that.  May wait for the lock. */
 bool mapping_swings(const void *p);

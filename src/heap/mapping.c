@@ -4,6 +4,8 @@
  */
 #include "heap/mapping.h"
 
+#include <stdatomic.h>
+
 #include "base/bits.h"
 #include "heap/filling.h"
 #include "heap/huge_policy.h"
@@ -13,7 +15,6 @@
 #include "heap/region.h"
 #include "os/lock.h"
 #include "os/os.h"
-
 
 /* Fresh memory at a multiple of `alignment`: maps more and cuts off both ends. */
 static uintptr_t map_aligned(size_t bytes, size_t alignment)
@@ -31,6 +32,21 @@ static uintptr_t map_aligned(size_t bytes, size_t alignment)
     if (tail > 0)
         os_unmap((char *)start + bytes, tail);
     return start;
+}
+
+/* ---- blocks that grow in small steps ---- */
+
+/* Once one that grew was freed, so many of the next stay spans: what is freed of those is there for the next ones, but
+ * a mapping's pages have to be had anew. */
+#define GROWN_STAY 256u
+static _Atomic unsigned grown_stay;
+
+bool mapping_suits_grown(void)
+{
+    const unsigned stay = atomic_load_explicit(&grown_stay, memory_order_relaxed);
+    if (stay > 0)
+        atomic_store_explicit(&grown_stay, stay - 1, memory_order_relaxed);
+    return stay == 0;
 }
 
 static struct mapping map_block(size_t bytes, size_t alignment)
@@ -121,11 +137,15 @@ bool mapping_give(void *p)
     if (given.bytes == 0)
         return false;
     filling_forget(p);
+    if (given.grew)
+        atomic_store_explicit(&grown_stay, GROWN_STAY, memory_order_relaxed);
     look(&given, given.was_asked);
-    bool cached = mapping_cache_prepare(given.address, given.bytes);
+    /* What is taken so short is mostly a span. */
+    const bool wanted = !given.grew || given.bytes >= MAPPING_BYTES_MIN;
+    bool cached = mapping_cache_prepare(given.address, given.bytes, wanted);
     if (cached) {
         lock_take(&mapping_lock);
-        cached = mapping_cache_give(given.address, given.bytes);
+        cached = mapping_cache_give(given.address, given.bytes, wanted);
         lock_release(&mapping_lock);
     }
     if (!cached)
@@ -177,6 +197,7 @@ static void *resize(void *p, size_t wanted)
     if (moved != NULL) {
         m->swings |= m->was_cut && wanted > m->bytes;
         m->was_cut |= wanted < m->bytes;
+        m->grew |= wanted > m->bytes;
     }
     if (moved == p) {
         mapping_table_set_bytes(m, wanted);
@@ -191,37 +212,45 @@ static void *resize(void *p, size_t wanted)
     return moved;
 }
 
-/* Whether a block about to grow is full, and so will be filled again: the system is asked for huge pages. */
-static bool grows_full(void *p, size_t wanted)
+/* A block about to grow that is full will be filled again: the system is asked for huge pages. */
+static void ask_if_full(const struct mapping *now, size_t wanted)
 {
-    const struct mapping now = find(p);
-    if (wanted <= now.bytes)
-        return false;
-    look(&now, false); /* what has to grow was filled, whatever it lies on */
-    if (!huge_policy_asks(now.bytes))
-        return false;
-    huge_policy_note_asked(wanted - now.bytes);
-    os_advise_huge(p, now.bytes);
-    return true;
+    look(now, false); /* what has to grow was filled, whatever it lies on */
+    if (!huge_policy_asks(now->bytes))
+        return;
+    huge_policy_note_asked(wanted - now->bytes);
+    os_advise_huge((void *)now->address, now->bytes);
+}
+
+/* One that grows gets room: in small steps the system is asked once for many, and huge pages are moved whole.  Not in
+ * the hardened library, where the guard lies right behind what was asked for. */
+static size_t with_room(size_t wanted)
+{
+#ifdef SUTLER_HARDENED
+    return wanted;
+#else
+    return align_up(wanted, HUGE_PAGE_BYTES);
+#endif
 }
 
 /* The system grows what is one mapping to it.  A block is several since huge pages were asked for in a part of it
- * (filling.h): told the same for all of it, it is one again.  False if `wanted` is no growth. */
-static bool make_one(void *p, size_t wanted)
+ * (filling.h): told the same for all of it, it is one again.  False if it cannot be. */
+static bool make_one(const struct mapping *now)
 {
-    size_t bytes = mapping_bytes(p, true);
-    return bytes != 0 && wanted > bytes && huge_policy_tells(bytes) && os_advise_small(p, bytes);
+    return huge_policy_tells(now->bytes) && os_advise_small((void *)now->address, now->bytes);
 }
 
 void *mapping_resize(void *p, size_t size)
 {
-    size_t wanted = align_up(size, os_page_bytes);
+    const size_t wanted = align_up(size, os_page_bytes);
     if (wanted < size)
         return NULL;
-    void *moved = NULL;
-    if (grows_full(p, wanted)) /* whole huge pages are moved whole */
-        moved = resize(p, align_up(wanted, HUGE_PAGE_BYTES));
-    if (moved == NULL)
+    const struct mapping now = find(p);
+    if (wanted <= now.bytes)
+        return resize(p, wanted);
+    ask_if_full(&now, wanted);
+    void *moved = resize(p, with_room(wanted));
+    if (moved == NULL && with_room(wanted) > wanted)
         moved = resize(p, wanted);
-    return moved == NULL && make_one(p, wanted) ? resize(p, wanted) : moved;
+    return moved == NULL && make_one(&now) ? resize(p, wanted) : moved;
 }

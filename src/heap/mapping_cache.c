@@ -23,16 +23,18 @@ static struct kept {
 static size_t cached_bytes;
 
 
-static bool has_room(size_t bytes)
+static bool has_room(size_t bytes, bool wanted)
 {
+    if (!wanted && !atomic_load(&unmap_is_async))
+        return false;
     size_t most = atomic_load(&unmap_is_async) ? MAPPING_DEFERRED_BYTES : MAPPING_CACHE_BYTES;
     return cached_bytes + bytes <= most;
 }
 
-bool mapping_cache_prepare(uintptr_t address, size_t bytes)
+bool mapping_cache_prepare(uintptr_t address, size_t bytes, bool wanted)
 {
     size_t in_use = span_in_use_bytes() + mapping_table_bytes();
-    return has_room(bytes) &&
+    return has_room(bytes, wanted) &&
            (ample_for(cached_bytes + bytes + span_dirty_bytes(), in_use) || os_give_up((void *)address, bytes));
 }
 
@@ -58,11 +60,11 @@ uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got)
     return 0;
 }
 
-bool mapping_cache_give(uintptr_t address, size_t bytes)
+bool mapping_cache_give(uintptr_t address, size_t bytes, bool wanted)
 {
     ASSERT(lock_is_mine(&mapping_lock));
-    bool deferred = cached_bytes + bytes > MAPPING_CACHE_BYTES;
-    if (!has_room(bytes))
+    bool deferred = !wanted || cached_bytes + bytes > MAPPING_CACHE_BYTES;
+    if (!has_room(bytes, wanted))
         return false;
     for (struct kept *k = cache; k < cache + CACHE_MAX; k++) {
         if (k->mapping.address != 0)

@@ -19,10 +19,11 @@
 /* Takes a mapping that fits without wasting more than a quarter, and says in *got how large it is; returns 0 if there
  * is none. */
 uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got);
-/* Called before mapping_cache_give with no lock held, for it takes long.  False if the mapping cannot be kept. */
-bool mapping_cache_prepare(uintptr_t address, size_t bytes);
+/* Called before mapping_cache_give with no lock held, for it takes long.  False if the mapping cannot be kept.  One that
+ * is not `wanted` again only waits for the manager. */
+bool mapping_cache_prepare(uintptr_t address, size_t bytes, bool wanted);
 /* False if it is full: the mapping is the caller's to unmap. */
-bool mapping_cache_give(uintptr_t address, size_t bytes);
+bool mapping_cache_give(uintptr_t address, size_t bytes, bool wanted);
 
 size_t mapping_cache_bytes(void);
 

@@ -49,15 +49,9 @@ static void insert(struct table *t, struct mapping mapping)
     while (t->entry[i].address > TOMBSTONE)
         i = (i + 1) & (t->capacity - 1);
     t->filled += t->entry[i].address == UNUSED;
-    t->entry[i].is_fresh = mapping.is_fresh;
-    t->entry[i].was_asked = mapping.was_asked;
-    t->entry[i].was_cut = mapping.was_cut;
-    t->entry[i].swings = mapping.swings;
-#ifdef SUTLER_HARDENED
-    t->entry[i].slack = mapping.slack;
-    t->entry[i].family = mapping.family;
-    t->entry[i].is_quarantined = mapping.is_quarantined;
-#endif
+    struct mapping all = mapping;
+    all.address = t->entry[i].address; /* set last */
+    t->entry[i] = all;
     mapping_set(&t->entry[i], mapping.address, mapping.bytes);
 }
 

@@ -18,6 +18,7 @@ struct mapping {
     bool is_fresh; /* none of its pages were there when it was taken */
     bool was_asked; /* huge pages were asked for, then */
     bool was_cut, swings; /* it was made shorter; and longer after that */
+    bool grew;
 #ifdef SUTLER_HARDENED
     bool is_quarantined;
     uint8_t family; /* enum family */

@@ -202,7 +202,7 @@ static void growing_because_full(void)
     advised = 0;
     empty = large_resize(empty, 2 * MAPPING + os_page_bytes, false);
     EXPECT(empty != NULL && advised == 0);
-    EXPECT_EQ(mapping_bytes(empty, true), 2 * MAPPING + os_page_bytes);
+    EXPECT_EQ(mapping_bytes(empty, true), 2 * MAPPING + HUGE_PAGE_BYTES);
     full = large_resize(full, 2 * MAPPING + os_page_bytes, false);
     EXPECT(full != NULL && advised == MAPPING);
     EXPECT_EQ(mapping_bytes(full, true), 2 * MAPPING + HUGE_PAGE_BYTES);

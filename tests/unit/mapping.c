@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "heap/demand.h"
@@ -102,11 +103,11 @@ static void resize(struct entry *e, struct rng *rng)
     }
     e->address = now;
     e->bytes = mapping_bytes(now, true);
-    EXPECT_EQ(e->bytes, align_up(size, os_page_bytes));
+    EXPECT_EQ(e->bytes, align_up(size, size > old ? HUGE_PAGE_BYTES : os_page_bytes));
     EXPECT_EQ(*(uint64_t *)now, e->key);
     if (e->bytes >= old)
         EXPECT_EQ(((uint64_t *)(now + old))[-1], ~e->key);
-    for (size_t i = old; i < e->bytes; i += 512)
+    for (size_t i = old; i < e->bytes; i += 64 * 1024 - 512)
         EXPECT_EQ(*(uint64_t *)(now + i), 0);
     live_bytes += e->bytes - old;
     stamp(e);
@@ -365,6 +366,66 @@ static void what_swings_is_not_cut(void)
     free(p);
 }
 
+/* In small steps the system is asked once for many; under a limit for what is needed. */
+static void what_grows_gets_room(void)
+{
+    const size_t step = 4 * os_page_bytes, first = 40ul << 20;
+    char *p = malloc(first);
+    EXPECT(p != NULL && mapping_bytes(p, true) == first);
+    EXPECT((p = realloc(p, first + step)) != NULL);
+    EXPECT_EQ(mapping_bytes(p, true), first + HUGE_PAGE_BYTES);
+    EXPECT_EQ((uintptr_t)realloc(p, first + HUGE_PAGE_BYTES), (uintptr_t)p);
+
+    struct rlimit before, limit;
+    EXPECT(getrlimit(RLIMIT_AS, &before) == 0);
+    limit = before;
+    limit.rlim_cur = mapped_bytes() + HUGE_PAGE_BYTES / 2;
+    EXPECT(setrlimit(RLIMIT_AS, &limit) == 0);
+    EXPECT((p = realloc(p, first + HUGE_PAGE_BYTES + step)) != NULL);
+    EXPECT_EQ(mapping_bytes(p, true), first + HUGE_PAGE_BYTES + step);
+    EXPECT(setrlimit(RLIMIT_AS, &before) == 0);
+    free(p);
+}
+
+/* A block that another lies right behind grows in a small step. */
+static char *grow_among_others(char **others, size_t count)
+{
+    const size_t bytes = 2 * GROWN_BYTES_MIN;
+    char *grown = NULL;
+    for (size_t i = 0; i < count; i++)
+        EXPECT((others[i] = malloc(bytes)) != NULL);
+    for (size_t i = 0; i < count * count && grown == NULL; i++)
+        if (others[i / count] + bytes == others[i % count]) {
+            grown = others[i / count];
+            others[i / count] = NULL;
+        }
+    EXPECT(grown != NULL);
+    memset(grown, 5, bytes);
+    EXPECT((grown = realloc(grown, bytes + bytes / 8)) != NULL);
+    for (size_t i = 0; i < bytes; i++)
+        EXPECT_EQ(grown[i], 5);
+    return grown;
+}
+
+/* Among others a vector that grows in small steps becomes a mapping, and is copied no more; but once one was freed,
+ * the next stay where its memory is. */
+static void what_grows_among_others_is_mapped(void)
+{
+    char *others[2][9];
+    while (!mapping_suits_grown()) /* the walk has freed some */
+        continue;
+    char *mapped = grow_among_others(others[0], 9);
+    EXPECT(mapping_bytes(mapped, true) > 2 * GROWN_BYTES_MIN);
+    EXPECT((mapped = realloc(mapped, 6 * GROWN_BYTES_MIN)) != NULL);
+    EXPECT(mapping_bytes(mapped, true) >= 6 * GROWN_BYTES_MIN);
+    free(mapped);
+    char *span = grow_among_others(others[1], 9);
+    EXPECT_EQ(mapping_bytes(span, true), 0);
+    free(span);
+    for (size_t i = 0; i < 18; i++)
+        free(others[i / 9][i % 9]);
+}
+
 static void sizes_beyond_reason_fail(void)
 {
     bool zero;
@@ -395,7 +456,7 @@ static void a_table_that_cannot_grow(void)
     refuse_maps = true;
     for (size_t turn = 2; turn < turns; turn++)
         for (size_t i = 0; i < count; i++) {
-            char *now = mapping_resize(block[i], turn * 4096);
+            char *now = mapping_resize(block[i], turn * HUGE_PAGE_BYTES);
             if (now == NULL)
                 now = block[i]; /* it may not move any more */
             moves += now != block[i];
@@ -407,7 +468,7 @@ static void a_table_that_cannot_grow(void)
     unit_say("%zu moves without a new table\n", moves);
     EXPECT(moves > 140);
     for (size_t i = 0; i < count; i++) {
-        char *now = mapping_resize(block[i], turns * 4096);
+        char *now = mapping_resize(block[i], turns * HUGE_PAGE_BYTES);
         EXPECT(now != NULL && now[0] == (char)i);
         EXPECT(mapping_give(now));
     }
@@ -427,6 +488,8 @@ int main(int argc, char **argv)
     what_leaves_is_no_childs();
     unmapping_lets_others_in();
     what_swings_is_not_cut();
+    what_grows_gets_room();
+    what_grows_among_others_is_mapped();
     sizes_beyond_reason_fail();
     return 0;
 }
