@@ -109,11 +109,11 @@ static NOINLINE void free_slowly(void *p, struct claim claim)
 
 /* The quick way: a block of a superblock, with the mitigations that are usual, and nothing wrong.  False: nothing was
  * done. */
-static inline __attribute__((always_inline)) bool free_quickly(void *p, size_t claimed_size)
+static inline __attribute__((always_inline)) bool free_quickly(void *p, bool has_size, size_t size)
 {
     struct live live;
     if (unlikely(!find_quickly(p, &live)) || unlikely(!marks.usual) ||
-        unlikely(claimed_size != SIZE_MAX && claimed_size != live.size) ||
+        unlikely(has_size && size != live.size) ||
         unlikely(!canary_is_whole(p, live.size, live.bytes - live.size)) ||
         unlikely(!slack_end_is_whole(p, live.bytes, live.bytes - live.size)) ||
         unlikely(!state_free_from(p, live.state)))
@@ -136,7 +136,7 @@ static NOINLINE void free_otherwise(void *p, const void *caller)
 
 void sutler_free(void *p)
 {
-    if (unlikely(!free_quickly(p, SIZE_MAX)))
+    if (unlikely(!free_quickly(p, false, 0)))
         free_otherwise(p, __builtin_return_address(0));
 }
 ALSO(free, sutler_free)
@@ -147,7 +147,7 @@ ALSO(free, sutler_free)
     EXPORT void name parameters                                                                                        \
     {                                                                                                                  \
         struct claim claim = {.function = "free", .caller = __builtin_return_address(0), __VA_ARGS__};                 \
-        if (claim.has_alignment || !free_quickly(p, claim.has_size ? claim.size : SIZE_MAX))                           \
+        if (claim.has_alignment || !free_quickly(p, claim.has_size, claim.size))                                       \
             free_slowly(p, claim);                                                                                     \
     }
 #define SIZED     .has_size = true, .size = size

@@ -299,6 +299,7 @@ static void free_large(void *p, struct live live)
     if (entered)
         slow_leave();
     clear_large(p, live);
+    sweep_note_freed(live.bytes);
     if (!mitigated(mitigation_quarantine)) {
         release_large(p);
         return;

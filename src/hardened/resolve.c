@@ -29,14 +29,39 @@ static inline struct kept look_at(const void *p)
     return (struct kept){NULL, large_kept(p, &live) ? live.bytes : 0};
 }
 
-size_t resolve_cost_of_large(size_t bytes)
+static size_t cost_of_large(size_t bytes)
 {
     return bytes / LARGE_PART & ~(size_t)(BLOCK_ALIGNMENT - 1);
 }
 
 static size_t cost_of(struct kept kept)
 {
-    return kept.superblock != NULL ? kept.bytes : resolve_cost_of_large(kept.bytes);
+    return kept.superblock != NULL ? kept.bytes : cost_of_large(kept.bytes);
+}
+
+static _Atomic size_t pageless_bytes;
+
+void resolve_note_freed(size_t bytes)
+{
+    atomic_fetch_add(&pageless_bytes, bytes);
+}
+
+size_t resolve_note_kept(size_t bytes)
+{
+    const size_t cost = cost_of_large(bytes);
+    atomic_fetch_sub(&pageless_bytes, cost);
+    return cost;
+}
+
+size_t resolve_pageless_bytes(void)
+{
+    return atomic_load(&pageless_bytes);
+}
+
+static void give_back_large(void *p, size_t bytes)
+{
+    atomic_fetch_sub(&pageless_bytes, bytes - cost_of_large(bytes));
+    large_give_back(p);
 }
 
 void resolve_expect(void *p)
@@ -57,7 +82,7 @@ static void check(void *p, struct kept kept)
 static void hand_back(void *p, struct kept kept)
 {
     if (kept.superblock == NULL)
-        large_give_back(p);
+        give_back_large(p, kept.bytes);
     else if (kept.superblock->slice.kind != slice_superblock)
         return; /* it was found damaged */
     else if (background_thread_is_caller())

@@ -24,8 +24,12 @@ static inline uint64_t resolve_count(void)
     return atomic_load(&resolved.blocks) + atomic_load(&resolved.unseen_blocks);
 }
 
-/* What its being kept costs, in bytes: of a large block, whose pages are gone, its addresses. */
-size_t resolve_cost_of_large(size_t bytes);
+/* A large block was freed: its pages are gone, and its addresses not. */
+void resolve_note_freed(size_t bytes);
+/* It is about to be kept.  Returns what that costs, in bytes. */
+size_t resolve_note_kept(size_t bytes);
+/* What large blocks have between these two; and after them, beyond what they cost. */
+size_t resolve_pageless_bytes(void);
 
 /* Before memory is read: has the shadow look for a kept block, if it is a mapping of its own. */
 void resolve_expect(void *p);

@@ -72,7 +72,7 @@ static void note_live(void)
 
 static size_t limit_of(unsigned percent)
 {
-    const size_t in_use = heap_in_use_bytes(), kept = kept_bytes();
+    const size_t in_use = heap_in_use_bytes(), kept = kept_bytes() + resolve_pageless_bytes();
     const size_t live = min_size(atomic_load(&live_bytes), in_use > kept ? in_use - kept : 0);
     return FLOOR_BYTES + (live + atomic_load(&outside_bytes)) / 100 * percent;
 }
@@ -389,9 +389,15 @@ void sweep_keep(void *p, size_t bytes)
         keep_without_room(p, bytes);
 }
 
+void sweep_note_freed(size_t bytes)
+{
+    if (marks.sweep != sweep_off)
+        resolve_note_freed(bytes);
+}
+
 void sweep_keep_large(void *p, size_t bytes)
 {
-    sweep_keep(p, resolve_cost_of_large(bytes));
+    sweep_keep(p, resolve_note_kept(bytes));
 }
 
 /* Blocks that were due stay so, and marks stay true: nobody can have got a pointer since to what none pointed to.  The
@@ -409,7 +415,7 @@ void sweep_count(struct sutler_stats *stats)
 {
     stats->kept_bytes = kept_bytes();
     stats->kept_blocks = kept_blocks();
-    stats->live_bytes -= min_size(stats->live_bytes, stats->kept_bytes);
+    stats->live_bytes -= min_size(stats->live_bytes, stats->kept_bytes + resolve_pageless_bytes());
     stats->live_blocks -= min_size(stats->live_blocks, stats->kept_blocks);
     stats->sweeps = count.done;
     stats->failed_sweeps = count.failed;

@@ -33,6 +33,9 @@
 void sweep_keep(void *p, size_t bytes);
 void sweep_keep_large(void *p, size_t bytes);
 
+/* A large block was freed and is in quarantine, from where it comes to sweep_keep_large: it is live no more. */
+void sweep_note_freed(size_t bytes);
+
 /* Before memory is refused, and when it is to be given back: sweeps at once, what was just freed included.  Holding no
  * lock. */
 void sweep_now(void);

@@ -270,17 +270,23 @@ static void guard(bool on)
     expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, on, "a page behind a large block traps");
 }
 
-static void free_with_wrong_size(void)
+static size_t claimed;
+
+static void free_with_claimed_size(void)
 {
     void (*free_sized)(void *, size_t) = (void (*)(void *, size_t))dlsym(RTLD_DEFAULT, "free_sized");
     if (free_sized == NULL)
         fail("there is no free_sized");
-    free_sized(malloc(100), 99);
+    free_sized(malloc(100), claimed);
 }
 
 static void size(bool on)
 {
-    expect(is_caught(free_with_wrong_size, "wrong size"), on, "free_sized with another size");
+    const size_t wrong[] = {0, 99, 101, SIZE_MAX};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        claimed = wrong[i];
+        expect(is_caught(free_with_claimed_size, "wrong size"), on, "free_sized with another size");
+    }
 }
 
 static void delete_from_malloc(void)

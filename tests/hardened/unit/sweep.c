@@ -35,6 +35,8 @@ int main(int argc, char **argv)
         {"fork", in_child},
         {"written", written},
         {"bounded", bounded},
+        {"bounded_large", bounded_large},
+        {"limited_large", limited_large},
         {"filtered", filtered},
         {"filtered_before", filtered_before},
         {"unstoppable", unstoppable},

@@ -104,6 +104,8 @@ void survivors(void);
 
 /* sweep_limits.c */
 void bounded(void);
+void bounded_large(void);
+void limited_large(void);
 void crowd(void);
 void handler(void);
 void filtered(void);

@@ -38,6 +38,36 @@ void bounded(void)
     expect(stats().unswept_blocks == 0, "and nothing was given back without one");
 }
 
+static void free_large(size_t bytes, size_t times)
+{
+    for (size_t i = 0; i < times; i++) {
+        char *p = malloc(bytes);
+        expect(p != NULL, "where all is freed, there is memory");
+        p[0] = 1;
+        free(p);
+        churn(100000);
+    }
+}
+
+/* Kept large blocks count for little, and are live no more: small ones beside them must not pile up. */
+void bounded_large(void)
+{
+    free_large(MIB, 5000);
+    free_large(20 * MIB, 300);
+    expect(stats().live_bytes < 40 * MIB, "what is kept is not live");
+    expect(stats().kept_bytes < 40 * MIB, "what is kept beside large blocks is bounded");
+    expect(stats().sweeps > 0 && stats().unswept_blocks == 0, "by sweeps");
+}
+
+/* Under a limit of the address space large blocks go through it again and again. */
+void limited_large(void)
+{
+    const struct rlimit bound = {3000 * MIB, 3000 * MIB};
+    setrlimit(RLIMIT_AS, &bound);
+    free_large(3 * MIB, 5000);
+    expect(stats().sweeps > 0 && stats().unswept_blocks == 0, "by sweeps");
+}
+
 static void use_all_cpus(void)
 {
     cpu_set_t all;
