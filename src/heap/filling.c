@@ -26,7 +26,6 @@ static struct progress {
     uint32_t noted;
     uint64_t since_ns; /* when it was seen for the first time, or seen further filled than before */
     bool is_filling; /* from the front; else it is not known yet */
-    bool tells; /* it was seen to be, on small pages */
     /* Huge pages, counted from the first whole one in the block: the one that tells when the next lead is due; the
      * first that is to be brought; the first that is not asked for. */
     size_t mark, next, asked;
@@ -165,7 +164,7 @@ static void look_at_beginning(struct progress *p)
     if (huge_policy_expects_full(bytes_of(p->block))) {
         p->is_filling = os_is_resident(huge_page(p, 0));
     } else {
-        p->tells = p->is_filling = os_is_resident(huge_page(p, 1)) && huge_is_full(huge_page(p, 0));
+        p->is_filling = os_is_resident(huge_page(p, 1)) && huge_is_full(huge_page(p, 0));
         p->mark = p->is_filling;
     }
 }
@@ -212,8 +211,8 @@ enum filling filling_look(uint64_t now_ns)
         if (p->filled != filled)
             p->filled_at = where_it_runs();
         bool is_done = is_full_to_the_last(p);
-        if (is_done && p->tells)
-            huge_policy_note_filled(bytes_of(block));
+        if (is_done)
+            huge_policy_note_there(address_of(block), bytes_of(block));
         if (is_done || now_ns - p->since_ns > WATCH_NS)
             atomic_compare_exchange_strong(&watched[i], &block, 0);
         else

@@ -25,6 +25,7 @@ static _Atomic size_t trusted;
  * beside the length of the other: then the wrong pages are looked at. */
 static _Atomic(const char *) last;
 static _Atomic size_t last_bytes;
+static _Atomic bool last_was_asked;
 
 /* Looks where the quarters end. */
 static bool is_full(const char *block, size_t bytes, size_t slack)
@@ -51,8 +52,7 @@ static void set_trusted(size_t bytes)
     atomic_store_explicit(&trusted, bytes, memory_order_relaxed);
 }
 
-/* On huge pages few touches make all quarters look full. */
-static bool looks_full_anyway(const char *block, size_t bytes)
+static bool lies_on_huge_pages(const char *block, size_t bytes)
 {
     unsigned huge = 0;
     for (size_t i = LOOKS; i > 0; i--)
@@ -60,10 +60,50 @@ static bool looks_full_anyway(const char *block, size_t bytes)
     return huge > LOOKS / 2;
 }
 
+static bool is_zero(const uint64_t *line)
+{
+    uint64_t any = 0;
+    for (size_t i = 0; i < OS_PEEK_BYTES / sizeof *line; i++)
+        any |= line[i];
+    return any == 0;
+}
+
+/* On huge pages few touches make all quarters look full.  What stands in it tells more: how its pages begin, one
+ * anywhere in each part, so that it is at no distance a program would choose. */
+static bool holds_data(const char *block, size_t bytes)
+{
+    const char *page[OS_PEEKS_MAX];
+    uint64_t line[OS_PEEKS_MAX][OS_PEEK_BYTES / sizeof(uint64_t)];
+    const size_t part = bytes / OS_PEEKS_MAX;
+    uint64_t hash = (uintptr_t)block / OS_PAGE_BYTES_MIN;
+    for (size_t i = 0; i < OS_PEEKS_MAX; i++) {
+        hash = hash * 0x9e3779b97f4a7c15ull + 1;
+        page[i] = block + align_down(part * i + (hash >> 32) % part, os_page_bytes);
+    }
+    if (!os_peek((char *)line, page, OS_PEEKS_MAX))
+        return false;
+    unsigned with_data = 0;
+    for (size_t i = 0; i < OS_PEEKS_MAX; i++)
+        with_data += !is_zero(line[i]);
+    return with_data >= OS_PEEKS_MAX / 4 * 3;
+}
+
+/* Whether one that is there at all quarters was filled. */
+static bool was_filled(const char *block, size_t bytes, bool was_asked)
+{
+    return !(was_asked || lies_on_huge_pages(block, bytes)) || holds_data(block, bytes);
+}
+
 void huge_policy_note_filled(size_t bytes)
 {
     const size_t before = get_trusted(), now = before + max_size(TRUST_TIMES * bytes, TRUST_MIN);
     set_trusted(max_size(before, min_size(now, max_size(TRUST_MAX, 2 * bytes))));
+}
+
+void huge_policy_note_there(const void *block, size_t bytes)
+{
+    if (holds_data(block, bytes))
+        huge_policy_note_filled(bytes);
 }
 
 void huge_policy_note_asked(size_t bytes)
@@ -76,15 +116,17 @@ void huge_policy_look_back(void)
 {
     const char *block = atomic_exchange_explicit(&last, NULL, memory_order_relaxed);
     const size_t bytes = atomic_load_explicit(&last_bytes, memory_order_relaxed);
-    if (block != NULL && !looks_full_anyway(block, bytes) && is_full(block, bytes, 1))
+    const bool was_asked = atomic_load_explicit(&last_was_asked, memory_order_relaxed);
+    if (block != NULL && is_full(block, bytes, 1) && was_filled(block, bytes, was_asked))
         huge_policy_note_filled(bytes);
 }
 
-void huge_policy_note(const void *block, size_t bytes)
+void huge_policy_note(const void *block, size_t bytes, bool was_asked)
 {
     if (!huge_policy_tells(bytes))
         return;
     atomic_store_explicit(&last_bytes, bytes, memory_order_relaxed);
+    atomic_store_explicit(&last_was_asked, was_asked, memory_order_relaxed);
     atomic_store_explicit(&last, block, memory_order_relaxed);
 }
 
@@ -96,7 +138,7 @@ void huge_policy_look(const void *block, size_t bytes, size_t slack, bool was_as
         return;
     if (!is_full(block, bytes, slack))
         set_trusted(0);
-    else if (!was_asked && !looks_full_anyway(block, bytes))
+    else if (was_filled(block, bytes, was_asked))
         huge_policy_note_filled(bytes);
 }
 

@@ -106,7 +106,7 @@ static void *take(size_t size, size_t alignment, bool as_span, bool *zero)
         block = as_span ? span_block_take(size, alignment, false, zero) : mapping_take(size, alignment, zero);
     if (block != NULL && *zero) {
         if (is_span(block)) /* of others mapping.c knows more */
-            huge_policy_note(block, size);
+            huge_policy_note(block, size, false);
         filling_note(block, size);
     }
     return block;

@@ -101,8 +101,8 @@ void *mapping_take(size_t size, size_t alignment, bool *zero)
         return kept;
     const struct mapping fresh = map_block(bytes, alignment);
     void *block = enter(fresh);
-    if (block != NULL && !fresh.was_asked) /* else it would tell nothing */
-        huge_policy_note(block, size);
+    if (block != NULL)
+        huge_policy_note(block, size, fresh.was_asked);
     return block;
 }
 

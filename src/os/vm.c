@@ -256,6 +256,17 @@ bool os_is_resident(const void *address)
            (there & 1) != 0;
 }
 
+bool os_peek(char *to, const char *const *from, size_t count)
+{
+    const struct iovec local = {to, count * OS_PEEK_BYTES};
+    struct iovec remote[OS_PEEKS_MAX];
+    for (size_t i = 0; i < count; i++)
+        remote[i] = (struct iovec){(char *)from[i], OS_PEEK_BYTES};
+    /* Not of the process's first thread, which may have ended and have no memory any more. */
+    return sys_call_if(need_luxury, SYS_process_vm_readv, os_thread_id(), (long)&local, 1, (long)remote, (long)count,
+                       0) == (long)local.iov_len;
+}
+
 /* A process that may open the file must not cut it short, which would end everyone who has it mapped by SIGBUS, and
  * must not write to it.  The seal against writing is newer (Linux 5.1), and spares the mapping that is there already:
  * ours. */

@@ -33,8 +33,8 @@
 
 /* Only where no filter is in force, or the operator vouches for it. */
 #define CALLS_LUXURIES(CALL)                                                                                           \
-    CALL(mincore) CALL(process_madvise) CALL(getcpu) CALL(getrusage) CALL(sched_yield) CALL(openat) CALL(read)         \
-    CALL(close)
+    CALL(mincore) CALL(process_madvise) CALL(process_vm_readv) CALL(gettid) CALL(getcpu) CALL(getrusage)               \
+    CALL(sched_yield) CALL(openat) CALL(read) CALL(close)
 
 /* The manager's thread, and the program's for its sake. */
 #define CALLS_MANAGER(CALL)                                                                                            \

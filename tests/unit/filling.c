@@ -165,6 +165,21 @@ static void what_was_expected_tells_nothing(void)
     EXPECT(!huge_policy_expects_full(BYTES));
 }
 
+/* One that is filled does. */
+static void what_is_filled_tells(void)
+{
+    begin(true);
+    char *block = take();
+    huge_policy_note_asked(2 * BYTES);
+    EXPECT(!huge_policy_expects_full(BYTES));
+    for (size_t page = 0; page < PAGES; page++) {
+        fill(block, page);
+        bring();
+    }
+    EXPECT(look() == filling_none);
+    EXPECT(huge_policy_expects_full(BYTES));
+}
+
 /* Not even then all of a short one; and who fills no more than the front of it is found out when it is freed. */
 static void a_short_one_is_not_brought_whole(void)
 {
@@ -403,6 +418,7 @@ int main(void)
     a_quarter_ahead();
     sooner_where_it_is_expected();
     what_was_expected_tells_nothing();
+    what_is_filled_tells();
     a_short_one_is_not_brought_whole();
     nothing_for_who_touches_here_and_there();
     little_for_the_slow();

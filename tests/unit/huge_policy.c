@@ -184,6 +184,21 @@ static void few_touches_tell_nothing(size_t size, bool is_freed)
     EXPECT(!huge_policy_asks(size));
 }
 
+/* But who fills block after block has huge pages for all of them. */
+static void what_is_filled_on_huge_pages_tells(size_t size, bool is_freed)
+{
+    EXPECT(!asks_after(SPAN, 0));
+    EXPECT(asks_after(SPAN, SPAN));
+    for (int i = 0; i < 20; i++) {
+        char *block = take_fresh(size);
+        fill(block, size);
+        if (is_freed)
+            give(block);
+        EXPECT(i == 0 || huge_policy_asks(size));
+    }
+    EXPECT(!asks_after(size, size / 2));
+}
+
 /* Whose pages these are, when the next is taken, is not known any more. */
 static void followed_when_freed(void)
 {
@@ -339,6 +354,8 @@ int main(void)
     few_touches_tell_nothing(2 * SPAN, true);
     few_touches_tell_nothing(MAPPING, false);
     few_touches_tell_nothing(MAPPING, true);
+    what_is_filled_on_huge_pages_tells(MAPPING, true);
+    what_is_filled_on_huge_pages_tells(SPAN, false);
     followed_when_freed();
     growing_because_full();
     used_again_does_not_count();
