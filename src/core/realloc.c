@@ -102,7 +102,7 @@ static bool swings(const void *mapping)
 }
 
 /* Of a large block more than an eighth is given back, if it is cut where it is: down to the largest class.  But a
- * mapping that grew again after it was cut is cut no more: the system would give and take its pages each time. */
+ * mapping that goes on growing again after it was cut stays: the system would give and take its pages each time. */
 static bool stays(const void *p, struct block old, size_t size)
 {
     if (!block_fits(old.bytes, size))

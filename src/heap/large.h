@@ -18,6 +18,7 @@
 #define GROWN_BYTES_MIN ((size_t)1 << 20)
 #define SPAN_BYTES_MAX ((size_t)64 << 20)
 #define MAPPING_CACHE_BYTES ((size_t)64 << 20)
+#define MAPPING_AMPLE_BYTES ((size_t)512 << 20)
 #define MAPPING_DEFERRED_BYTES ((size_t)1 << 30)
 
 /* A block of at least `size` bytes at a multiple of `alignment` (a power of two); NULL without memory.  *zero tells
@@ -47,7 +48,7 @@ size_t mapping_bytes(const void *p, bool may_wait);
 /* Whether a span that grows in small steps had better become a mapping, which the system moves without copying. */
 bool mapping_suits_grown(void);
 
-/* True of a mapping that was made shorter, and longer after that.  May wait for the lock. */
+/* True of a mapping that was made shorter and longer twice, within a second each time.  May wait for the lock. */
 bool mapping_swings(const void *p);
 
 /* Frees the mapping that starts at `p`; false if there is none. */

@@ -16,6 +16,10 @@
 #include "os/lock.h"
 #include "os/os.h"
 
+/* A mapping that is made shorter and longer so often, within so long each time, will be again. */
+#define SWINGS   2u
+#define SWING_NS 1000000000ull
+
 /* Fresh memory at a multiple of `alignment`: maps more and cuts off both ends. */
 static uintptr_t map_aligned(size_t bytes, size_t alignment)
 {
@@ -83,13 +87,27 @@ static size_t bytes_for(size_t size)
     return align_up(max_size(size, 1), os_page_bytes);
 }
 
+/* Nobody else knows of it. */
+static uintptr_t lengthen(uintptr_t address, size_t have, size_t bytes)
+{
+    void *longer = os_remap((void *)address, have, bytes, true);
+    if (longer == NULL)
+        os_unmap((void *)address, have);
+    return (uintptr_t)longer;
+}
+
 void *mapping_take_kept(size_t size, size_t alignment)
 {
-    size_t bytes = bytes_for(size);
+    const size_t bytes = bytes_for(size);
+    size_t have = bytes;
     lock_take(&mapping_lock);
-    uintptr_t address = bytes < size ? 0 : mapping_cache_take(bytes, alignment, &bytes);
+    uintptr_t address = bytes < size ? 0 : mapping_cache_take(bytes, alignment, &have);
     lock_release(&mapping_lock);
-    return enter((struct mapping){.address = address, .bytes = bytes});
+    if (address != 0 && have < bytes) {
+        address = lengthen(address, have, bytes);
+        have = bytes;
+    }
+    return enter((struct mapping){.address = address, .bytes = have});
 }
 
 void *mapping_take(size_t size, size_t alignment, bool *zero)
@@ -165,7 +183,8 @@ static struct mapping find(const void *p)
 
 bool mapping_swings(const void *p)
 {
-    return find(p).swings;
+    const struct mapping m = find(p);
+    return m.swings == SWINGS && os_now_ns() - m.swung_ns <= SWING_NS;
 }
 
 #ifdef SUTLER_HARDENED
@@ -187,6 +206,26 @@ bool mapping_note(const void *p, size_t slack, uint8_t family, bool is_quarantin
 }
 #endif
 
+/* One made longer soon after it was made shorter. */
+static void note_swing(struct mapping *m, uint64_t now_ns)
+{
+    if (m->cut_ns == 0 || now_ns - m->cut_ns > SWING_NS)
+        return;
+    m->swings = now_ns - m->swung_ns > SWING_NS ? 1 : SWINGS;
+    m->swung_ns = now_ns;
+}
+
+static void note_resized(struct mapping *m, size_t wanted)
+{
+    const uint64_t now_ns = os_now_ns();
+    if (wanted < m->bytes) {
+        m->cut_ns = now_ns;
+    } else if (wanted > m->bytes) {
+        m->grew = true;
+        note_swing(m, now_ns);
+    }
+}
+
 /* The lock is held during the move: otherwise another thread could get the old address before the table knows. */
 static void *resize(void *p, size_t wanted)
 {
@@ -195,9 +234,7 @@ static void *resize(void *p, size_t wanted)
     struct mapping *m = mapping_table_find((uintptr_t)p);
     void *moved = m == NULL ? NULL : m->bytes == wanted ? p : os_remap(p, m->bytes, wanted, may_move);
     if (moved != NULL) {
-        m->swings |= m->was_cut && wanted > m->bytes;
-        m->was_cut |= wanted < m->bytes;
-        m->grew |= wanted > m->bytes;
+        note_resized(m, wanted);
     }
     if (moved == p) {
         mapping_table_set_bytes(m, wanted);

@@ -31,39 +31,76 @@ static bool has_room(size_t bytes, bool wanted)
     return cached_bytes + bytes <= most;
 }
 
+static size_t in_use_bytes(void)
+{
+    return span_in_use_bytes() + mapping_table_bytes();
+}
+
+static bool is_ample(size_t bytes)
+{
+    return ample_for(cached_bytes + bytes + span_dirty_bytes(), in_use_bytes());
+}
+
+/* Where memory is ample as much is kept as was in use. */
+static bool is_too_much(size_t bytes)
+{
+    const size_t kept = cached_bytes + bytes, most = min_size(in_use_bytes() + bytes, MAPPING_AMPLE_BYTES);
+    return kept > MAPPING_CACHE_BYTES && (kept > most || !is_ample(bytes));
+}
+
 bool mapping_cache_prepare(uintptr_t address, size_t bytes, bool wanted)
 {
-    size_t in_use = span_in_use_bytes() + mapping_table_bytes();
-    return has_room(bytes, wanted) &&
-           (ample_for(cached_bytes + bytes + span_dirty_bytes(), in_use) || os_give_up((void *)address, bytes));
+    return has_room(bytes, wanted) && (is_ample(bytes) || os_give_up((void *)address, bytes));
+}
+
+/* The first bytes of a kept one; the rest stays.  False if the system refuses it. */
+static bool take_from(struct kept *k, size_t bytes)
+{
+    const struct mapping found = k->mapping;
+    /* Children get it when it is out of the cache: one that is made meanwhile does not know of it. */
+    mapping_set(&k->mapping, 0, 0);
+    if (unlikely(k->dontfork && !os_keep_from_children((void *)found.address, bytes, false))) {
+        mapping_set(&k->mapping, found.address, found.bytes);
+        return false;
+    }
+    cached_bytes -= bytes;
+    if (bytes < found.bytes)
+        mapping_set(&k->mapping, found.address + bytes, found.bytes - bytes);
+    return true;
+}
+
+/* The shortest that is long enough; else, if it may be lengthened, the longest.  NULL if there is none of at least half
+ * the length. */
+static struct kept *find(size_t bytes, size_t alignment)
+{
+    struct kept *best = NULL;
+    for (struct kept *k = cache; k < cache + CACHE_MAX; k++) {
+        const size_t have = k->mapping.bytes, most = best != NULL ? best->mapping.bytes : 0;
+        if (k->mapping.address == 0 || (k->mapping.address & (alignment - 1)) != 0 ||
+            have < (alignment > os_page_bytes ? bytes : bytes / 2))
+            continue;
+        if (best == NULL || (have < bytes ? have > most : have < most || most < bytes))
+            best = k;
+    }
+    return best;
 }
 
 uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got)
 {
     ASSERT(lock_is_mine(&mapping_lock));
-    for (struct kept *k = cache; k < cache + CACHE_MAX; k++) {
-        struct kept found = *k;
-        if (found.mapping.address == 0 || found.mapping.bytes < bytes || found.mapping.bytes > bytes + bytes / 4 ||
-            (found.mapping.address & (alignment - 1)) != 0)
-            continue;
-        /* Children get it when it is out of the cache: one that is made meanwhile does not know of it. */
-        mapping_set(&k->mapping, 0, 0);
-        if (unlikely(found.dontfork &&
-                     !os_keep_from_children((void *)found.mapping.address, found.mapping.bytes, false))) {
-            mapping_set(&k->mapping, found.mapping.address, found.mapping.bytes);
-            continue;
-        }
-        cached_bytes -= found.mapping.bytes;
-        *got = found.mapping.bytes;
-        return found.mapping.address;
-    }
-    return 0;
+    struct kept *k = find(bytes, alignment);
+    if (k == NULL)
+        return 0;
+    const struct mapping found = k->mapping;
+    const size_t part = bytes < MAPPING_BYTES_MIN ? bytes : align_up(bytes, HUGE_PAGE_BYTES);
+    *got = found.bytes <= bytes + bytes / 4 ? found.bytes : part;
+    return take_from(k, *got) ? found.address : 0;
 }
 
 bool mapping_cache_give(uintptr_t address, size_t bytes, bool wanted)
 {
     ASSERT(lock_is_mine(&mapping_lock));
-    bool deferred = !wanted || cached_bytes + bytes > MAPPING_CACHE_BYTES;
+    bool deferred = !wanted || is_too_much(bytes);
     if (!has_room(bytes, wanted))
         return false;
     for (struct kept *k = cache; k < cache + CACHE_MAX; k++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Freed mappings that may be had again: at most MAPPING_CACHE_BYTES; and, where there is a manager to unmap them, at
- * most MAPPING_DEFERRED_BYTES that wait for it.  A forked child does not get those: it would copy their page tables
- * and unmap them.
+ * Freed mappings that may be had again: at most MAPPING_CACHE_BYTES; where memory is ample, as much as is in use, up to
+ * MAPPING_AMPLE_BYTES.  And, where there is a manager to unmap them, at most MAPPING_DEFERRED_BYTES that wait for it.  A
+ * forked child does not get those: it would copy their page tables and unmap them.
  *
  * Where memory is ample (ample.h) a mapping is kept as it is.  Elsewhere the system may take its pages when it wants
  * memory (MADV_FREE, which costs a third of munmap).
@@ -16,8 +16,9 @@
 
 #include "base/compiler.h"
 
-/* Takes a mapping that fits without wasting more than a quarter, and says in *got how large it is; returns 0 if there
- * is none. */
+/* Takes a mapping, or the beginning of one, and says in *got how large it is: no more than a quarter too large; or, if
+ * no more than a page's alignment is asked for, too small by half at most, for the caller to lengthen.  Returns 0 if
+ * there is none. */
 uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got);
 /* Called before mapping_cache_give with no lock held, for it takes long.  False if the mapping cannot be kept.  One that
  * is not `wanted` again only waits for the manager. */

@@ -191,14 +191,14 @@ static void what_is_kept_is_bounded(void)
     EXPECT_EQ(large_counts().cached_bytes, 0);
     EXPECT_EQ(mapping_trim(0), 0);
 
-    /* One larger than the bound is never kept; a small request does not get a large one that was. */
+    /* One larger than the bound is never kept; a small request does not get all of a large one that was. */
     void *p = mapping_take(MAPPING_CACHE_BYTES + 4096, 16, &zero);
     EXPECT(p != NULL && mapping_give(p));
     EXPECT_EQ(large_counts().cached_bytes, 0);
     p = mapping_take((size_t)40 << 20, 16, &zero);
     EXPECT(p != NULL && mapping_give(p));
     void *q = mapping_take((size_t)17 << 20, 16, &zero);
-    EXPECT(q != NULL && q != p && mapping_bytes(q, true) == (size_t)17 << 20);
+    EXPECT(q != NULL && mapping_bytes(q, true) == (size_t)18 << 20);
     EXPECT(mapping_give(q));
     mapping_trim(0);
 }
@@ -346,21 +346,27 @@ static void unmapping_lets_others_in(void)
     atomic_store(&unmap_is_async, false);
 }
 
-/* The first time the program has what was cut off given back; one that grows and is cut again and again keeps it. */
+/* What is cut off is given back; but one that grows and is cut again and again keeps it, for as long as it does. */
 static void what_swings_is_not_cut(void)
 {
     const size_t whole = 96ul << 20, most = 72ul << 20, little = 30ul << 20;
     char *p = malloc(whole);
     EXPECT(p != NULL && mapping_bytes(p, true) == whole);
-    EXPECT((p = realloc(p, most)) != NULL);
-    EXPECT_EQ(mapping_bytes(p, true), most);
-    EXPECT((p = realloc(p, most - (1ul << 20))) != NULL);
-    EXPECT_EQ(mapping_bytes(p, true), most);
-    EXPECT(!mapping_swings(p));
-    EXPECT((p = realloc(p, whole)) != NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        EXPECT((p = realloc(p, most)) != NULL);
+        EXPECT_EQ(mapping_bytes(p, true), most);
+        EXPECT((p = realloc(p, most - (1ul << 20))) != NULL);
+        EXPECT_EQ(mapping_bytes(p, true), most);
+        EXPECT(!mapping_swings(p));
+        EXPECT((p = realloc(p, whole)) != NULL);
+    }
     EXPECT(mapping_swings(p));
     EXPECT((p = realloc(p, most)) != NULL);
     EXPECT_EQ(mapping_bytes(p, true), whole);
+    os_sleep(1100000000);
+    EXPECT(!mapping_swings(p));
+    EXPECT((p = realloc(p, most)) != NULL);
+    EXPECT_EQ(mapping_bytes(p, true), most);
     EXPECT((p = realloc(p, little)) != NULL); /* but for less than half */
     EXPECT_EQ(mapping_bytes(p, true), little);
     free(p);
@@ -385,6 +391,30 @@ static void what_grows_gets_room(void)
     EXPECT_EQ(mapping_bytes(p, true), first + HUGE_PAGE_BYTES + step);
     EXPECT(setrlimit(RLIMIT_AS, &before) == 0);
     free(p);
+}
+
+/* A kept mapping serves for less, and keeps the rest, or for more, up to twice its length. */
+static void what_is_kept_is_cut_and_lengthened(void)
+{
+    const size_t whole = 60ul << 20, part = 20ul << 20, more = 70ul << 20;
+    bool zero;
+    mapping_trim(0);
+    char *p = mapping_take(whole, 16, &zero), *q;
+    EXPECT(p != NULL && zero);
+    memset(p, 3, whole);
+    EXPECT(mapping_give(p));
+    EXPECT((q = mapping_take(part, 16, &zero)) == p && !zero);
+    EXPECT_EQ(mapping_bytes(q, true), part);
+    EXPECT_EQ(large_counts().cached_bytes, whole - part);
+    char *rest = mapping_take(more, 16, &zero);
+    EXPECT(rest != NULL && !zero && mapping_bytes(rest, true) == more);
+    EXPECT_EQ(large_counts().cached_bytes, 0);
+    for (size_t i = 0; i < more; i += os_page_bytes)
+        EXPECT(rest[i] == (i < whole - part ? 3 : 0));
+    EXPECT(mapping_give(q));
+    EXPECT((q = mapping_take(2 * part + HUGE_PAGE_BYTES, 16, &zero)) != NULL && zero); /* that is too much more */
+    EXPECT(mapping_give(q) && mapping_give(rest));
+    mapping_trim(0);
 }
 
 /* A block that another lies right behind grows in a small step. */
@@ -488,6 +518,7 @@ int main(int argc, char **argv)
     what_leaves_is_no_childs();
     unmapping_lets_others_in();
     what_swings_is_not_cut();
+    what_is_kept_is_cut_and_lengthened();
     what_grows_gets_room();
     what_grows_among_others_is_mapped();
     sizes_beyond_reason_fail();
