@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Freed mappings that may be had again: at most MAPPING_CACHE_BYTES; where memory is ample, as much as is in use, up to
- * MAPPING_AMPLE_BYTES.  And, where there is a manager to unmap them, at most MAPPING_DEFERRED_BYTES that wait for it.  A
- * forked child does not get those: it would copy their page tables and unmap them.
+ * MAPPING_AMPLE_BYTES.  And, where there is a manager to unmap them, at most MAPPING_DEFERRED_BYTES that wait for it.
+ * A forked child does not get those: it would copy their page tables and unmap them.
  *
  * Where memory is ample (ample.h) a mapping is kept as it is.  Elsewhere the system may take its pages when it wants
  * memory (MADV_FREE, which costs a third of munmap).

@@ -102,8 +102,8 @@ bool os_find_resident(void *address, size_t size, unsigned char *there);
 /* Whether the page of this address is, any address; false if that is not known. */
 bool os_is_resident(const void *address);
 
-/* Copies the OS_PEEK_BYTES at each of so many addresses, one after the other.  False if one cannot be read, as where the
- * program has protected its page, or that is not known. */
+/* Copies the OS_PEEK_BYTES at each of so many addresses, one after the other.  False if one cannot be read, as where
+ * the program has protected its page, or that is not known. */
 #define OS_PEEK_BYTES 64u
 #define OS_PEEKS_MAX  16u
 bool os_peek(char *to, const char *const *from, size_t count);

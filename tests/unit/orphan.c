@@ -57,7 +57,8 @@ void *__wrap_os_map(size_t size);
 void *__wrap_os_map(size_t size)
 {
     char *mapped = __real_os_map(size);
-    if (stop_at == at_new_table && size > 2 * os_page_bytes) { /* its middle cannot be written to yet */
+    /* Not the first table, nor a mapping.  Its middle cannot be written to yet. */
+    if (stop_at == at_new_table && size > 4 * os_page_bytes) {
         faulting = mapped + align_up(size / 2, os_page_bytes);
         EXPECT_EQ(mprotect(faulting, os_page_bytes, PROT_NONE), 0);
     }
