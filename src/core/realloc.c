@@ -54,12 +54,12 @@ static NOINLINE void *copy(void *p, size_t bytes, size_t size)
     return likely(block != NULL) ? replace(p, bytes, block) : NULL;
 }
 
-/* A span that grows in small steps gets room, and so is not copied at each; or becomes a mapping. */
-static void *move_with_room(void *p, struct block old)
+/* A span that grows in small steps gets room, and so is not copied at each; or becomes a mapping, which gets it when it
+ * grows. */
+static void *move_with_room(void *p, struct block old, size_t size)
 {
-    const size_t roomy = old.bytes + old.bytes / 4;
-    void *block = roomy >= GROWN_BYTES_MIN && mapping_suits_grown() ? take_mapping(roomy) : NULL;
-    return block != NULL ? replace(p, old.bytes, block) : move(p, old, roomy);
+    void *block = size >= GROWN_BYTES_MIN && mapping_suits_grown() ? take_mapping(size) : NULL;
+    return block != NULL ? replace(p, old.bytes, block) : move(p, old, old.bytes + old.bytes / 4);
 }
 
 /* For a large block that could not be resized where it is.  If it is a mapping, there is no memory, and a copy would
@@ -70,7 +70,7 @@ static COLD void *resize_hard(void *p, struct block old, size_t size)
     bool grows = size > old.bytes;
     void *moved = grows && old.kind == block_mapping ? resize_last_resort(p, size) : NULL;
     if (grows && old.kind == block_large && size - old.bytes < old.bytes / 5)
-        moved = move_with_room(p, old);
+        moved = move_with_room(p, old, size);
     if (moved == NULL)
         moved = move(p, old, size);
     if (moved == NULL && old.kind == block_large)
@@ -101,14 +101,21 @@ static bool swings(const void *mapping)
     return found;
 }
 
-/* Of a large block more than an eighth is given back, if it is cut where it is: down to the largest class.  But a
- * mapping that goes on growing again after it was cut stays: the system would give and take its pages each time. */
+/* How many bytes more than asked for a large block may have.  Of more it is cut where it is, down to the largest class.
+ * A mapping that grows has room up to the end of a huge page. */
+static size_t spare_most(struct block old)
+{
+    return max_size(old.bytes / 8, old.kind == block_mapping ? HUGE_PAGE_BYTES : 0);
+}
+
+/* A mapping that goes on growing again after it was cut stays as well: the system would give and take its pages each
+ * time. */
 static bool stays(const void *p, struct block old, size_t size)
 {
     if (!block_fits(old.bytes, size))
         return false;
     const bool is_cut = (old.kind == block_large || old.kind == block_mapping) && size > CLASS_BYTES_MAX &&
-                        old.bytes - size > old.bytes / 8;
+                        old.bytes - size > spare_most(old);
     return !is_cut || (old.kind == block_mapping && swings(p));
 }
 

@@ -258,8 +258,9 @@ static void ask_if_full(const struct mapping *now, size_t wanted)
     os_advise_huge((void *)now->address, now->bytes);
 }
 
-/* One that grows gets room: in small steps the system is asked once for many, and huge pages are moved whole.  Not in
- * the hardened library, where the guard lies right behind what was asked for. */
+/* One that grows gets room: in small steps the system is asked once for many, and huge pages are moved whole.  Not more
+ * than realloc leaves a block when it is asked for less (core/realloc.c); and none in the hardened library, where the
+ * guard lies right behind what was asked for. */
 static size_t with_room(size_t wanted)
 {
 #ifdef SUTLER_HARDENED
