@@ -25,6 +25,7 @@ static _Atomic size_t trusted;
  * beside the length of the other: then the wrong pages are looked at. */
 static _Atomic(const char *) last;
 static _Atomic size_t last_bytes;
+static _Atomic bool last_was_asked;
 
 /* Looks where the quarters end. */
 static bool is_full(const char *block, size_t bytes, size_t slack)
@@ -87,10 +88,10 @@ static bool holds_data(const char *block, size_t bytes)
     return with_data >= OS_PEEKS_MAX / 4 * 3;
 }
 
-/* Whether one that is there at all quarters was filled.  What a mapping lies on is not known. */
-static bool was_filled(const char *block, size_t bytes)
+/* Whether one that is there at all quarters was filled. */
+static bool was_filled(const char *block, size_t bytes, bool was_asked)
 {
-    return (region_contains(block) && !lies_on_huge_pages(block, bytes)) || holds_data(block, bytes);
+    return !(was_asked || lies_on_huge_pages(block, bytes)) || holds_data(block, bytes);
 }
 
 void huge_policy_note_filled(size_t bytes)
@@ -115,19 +116,21 @@ void huge_policy_look_back(void)
 {
     const char *block = atomic_exchange_explicit(&last, NULL, memory_order_relaxed);
     const size_t bytes = atomic_load_explicit(&last_bytes, memory_order_relaxed);
-    if (block != NULL && is_full(block, bytes, 1) && was_filled(block, bytes))
+    const bool was_asked = atomic_load_explicit(&last_was_asked, memory_order_relaxed);
+    if (block != NULL && is_full(block, bytes, 1) && was_filled(block, bytes, was_asked))
         huge_policy_note_filled(bytes);
 }
 
-void huge_policy_note(const void *block, size_t bytes)
+void huge_policy_note(const void *block, size_t bytes, bool was_asked)
 {
     if (!huge_policy_tells(bytes))
         return;
     atomic_store_explicit(&last_bytes, bytes, memory_order_relaxed);
+    atomic_store_explicit(&last_was_asked, was_asked, memory_order_relaxed);
     atomic_store_explicit(&last, block, memory_order_relaxed);
 }
 
-void huge_policy_look(const void *block, size_t bytes, size_t slack)
+void huge_policy_look(const void *block, size_t bytes, size_t slack, bool was_asked)
 {
     const char *seen = block;
     atomic_compare_exchange_strong_explicit(&last, &seen, NULL, memory_order_relaxed, memory_order_relaxed);
@@ -135,7 +138,7 @@ void huge_policy_look(const void *block, size_t bytes, size_t slack)
         return;
     if (!is_full(block, bytes, slack))
         set_trusted(0);
-    else if (was_filled(block, bytes))
+    else if (was_filled(block, bytes, was_asked))
         huge_policy_note_filled(bytes);
 }
 

@@ -26,12 +26,13 @@ bool huge_policy_tells(size_t bytes);
 /* A block is about to be taken: has the last one been filled? */
 void huge_policy_look_back(void);
 
-/* This block was taken, and none of its pages are there. */
-void huge_policy_note(const void *block, size_t bytes);
+/* This block was taken, and none of its pages are there.  `was_asked`: huge pages were asked for it, outside the
+ * region. */
+void huge_policy_note(const void *block, size_t bytes, bool was_asked);
 
 /* Looks at a block none of whose pages were there when it was taken.  Up to `slack` bytes at its end the program may
  * not have asked for. */
-void huge_policy_look(const void *block, size_t bytes, size_t slack);
+void huge_policy_look(const void *block, size_t bytes, size_t slack, bool was_asked);
 
 /* All of one is there, though maybe because little of it was touched (filling.h); and one was seen to be filled. */
 void huge_policy_note_there(const void *block, size_t bytes);

@@ -106,7 +106,7 @@ static void *take(size_t size, size_t alignment, bool as_span, bool *zero)
         block = as_span ? span_block_take(size, alignment, false, zero) : mapping_take(size, alignment, zero);
     if (block != NULL && *zero) {
         if (is_span(block)) /* of others mapping.c knows more */
-            huge_policy_note(block, size);
+            huge_policy_note(block, size, false);
         filling_note(block, size);
     }
     return block;
@@ -181,7 +181,7 @@ bool large_span_give(void *p)
         return false;
     forget(p, slices << SLICE_SHIFT);
     if (s->was_zero) {
-        huge_policy_look(p, slices << SLICE_SHIFT, SLICE_BYTES);
+        huge_policy_look(p, slices << SLICE_SHIFT, SLICE_BYTES, false);
         s->was_zero = false;
     }
     if (!span_cache_put(first, slices, true))

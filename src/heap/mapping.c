@@ -60,7 +60,7 @@ static struct mapping map_block(size_t bytes, size_t alignment)
         if (start != 0) {
             huge_policy_note_asked(bytes);
             os_advise_huge((void *)start, bytes);
-            return (struct mapping){start, bytes, .is_fresh = true};
+            return (struct mapping){start, bytes, .is_fresh = true, .was_asked = true};
         }
     }
     return (struct mapping){map_aligned(bytes, alignment), bytes, .is_fresh = true};
@@ -117,9 +117,10 @@ void *mapping_take(size_t size, size_t alignment, bool *zero)
     size_t bytes = bytes_for(size);
     if (kept != NULL || bytes < size)
         return kept;
-    void *block = enter(map_block(bytes, alignment));
+    const struct mapping fresh = map_block(bytes, alignment);
+    void *block = enter(fresh);
     if (block != NULL)
-        huge_policy_note(block, size);
+        huge_policy_note(block, size, fresh.was_asked);
     return block;
 }
 
@@ -135,10 +136,10 @@ size_t mapping_bytes(const void *p, bool may_wait)
     return bytes;
 }
 
-static void look(const struct mapping *m)
+static void look(const struct mapping *m, bool was_asked)
 {
     if (m->is_fresh)
-        huge_policy_look((void *)m->address, m->bytes, HUGE_PAGE_BYTES);
+        huge_policy_look((void *)m->address, m->bytes, HUGE_PAGE_BYTES, was_asked);
 }
 
 bool mapping_give(void *p)
@@ -156,7 +157,7 @@ bool mapping_give(void *p)
     filling_forget(p);
     if (given.grew)
         atomic_store_explicit(&grown_stay, GROWN_STAY, memory_order_relaxed);
-    look(&given);
+    look(&given, given.was_asked);
     /* What is taken so short is mostly a span. */
     const bool wanted = !given.grew || given.bytes >= MAPPING_BYTES_MIN;
     bool cached = mapping_cache_prepare(given.address, given.bytes, wanted);
@@ -251,7 +252,7 @@ static void *resize(void *p, size_t wanted)
 /* A block about to grow that is full will be filled again: the system is asked for huge pages. */
 static void ask_if_full(const struct mapping *now, size_t wanted)
 {
-    look(now);
+    look(now, false); /* what has to grow was filled, whatever it lies on */
     if (!huge_policy_asks(now->bytes))
         return;
     huge_policy_note_asked(wanted - now->bytes);

@@ -94,7 +94,7 @@ static void begin(bool expects_full)
         huge_policy_note_filled(BYTES);
     else { /* a block that was not filled */
         char *block = map_block();
-        huge_policy_look(block, BYTES, 1);
+        huge_policy_look(block, BYTES, 1, false);
     }
     EXPECT_EQ(huge_policy_expects_full(BYTES), expects_full);
     /* Small pages at a price that every huge page beats. */
@@ -190,7 +190,7 @@ static void a_short_one_is_not_brought_whole(void)
     touch(block, 0);
     EXPECT_EQ(bring(), 2);
     EXPECT(filling_forget(block));
-    huge_policy_look(block, bytes, HUGE_PAGE_BYTES);
+    huge_policy_look(block, bytes, HUGE_PAGE_BYTES, false);
     EXPECT(!huge_policy_expects_full(bytes));
 }
 
