@@ -87,12 +87,28 @@ static size_t bytes_for(size_t size)
     return align_up(max_size(size, 1), os_page_bytes);
 }
 
-/* Nobody else knows of it. */
-static uintptr_t lengthen(uintptr_t address, size_t have, size_t bytes)
+/* One that gets longer gets room: in small steps the system is asked once for many, and huge pages are moved whole.
+ * Not more than realloc leaves a block when it is asked for less (core/realloc.c); and none in the hardened library,
+ * where the guard lies right behind what was asked for. */
+static size_t with_room(size_t wanted)
 {
-    void *longer = os_remap((void *)address, have, bytes, true);
+#ifdef SUTLER_HARDENED
+    return wanted;
+#else
+    return align_up(wanted, HUGE_PAGE_BYTES);
+#endif
+}
+
+/* A mapping of *have bytes that nobody else knows of gets `bytes`, and *have is what it has then.  Else it is gone, and
+ * 0 is returned. */
+static uintptr_t lengthen(uintptr_t address, size_t *have, size_t bytes)
+{
+    const size_t roomy = with_room(bytes), before = *have;
+    void *longer = os_remap((void *)address, before, *have = roomy, true);
     if (longer == NULL)
-        os_unmap((void *)address, have);
+        longer = os_remap((void *)address, before, *have = bytes, true);
+    if (longer == NULL)
+        os_unmap((void *)address, before);
     return (uintptr_t)longer;
 }
 
@@ -103,10 +119,8 @@ void *mapping_take_kept(size_t size, size_t alignment)
     lock_take(&mapping_lock);
     uintptr_t address = bytes < size ? 0 : mapping_cache_take(bytes, alignment, &have);
     lock_release(&mapping_lock);
-    if (address != 0 && have < bytes) {
-        address = lengthen(address, have, bytes);
-        have = bytes;
-    }
+    if (address != 0 && have < bytes)
+        address = lengthen(address, &have, bytes);
     return enter((struct mapping){.address = address, .bytes = have});
 }
 
@@ -233,9 +247,8 @@ static void *resize(void *p, size_t wanted)
     bool may_move = mapping_table_reserve(); /* a move leaves a tombstone behind and takes a new entry */
     struct mapping *m = mapping_table_find((uintptr_t)p);
     void *moved = m == NULL ? NULL : m->bytes == wanted ? p : os_remap(p, m->bytes, wanted, may_move);
-    if (moved != NULL) {
+    if (moved != NULL)
         note_resized(m, wanted);
-    }
     if (moved == p) {
         mapping_table_set_bytes(m, wanted);
     } else if (moved != NULL) {
@@ -257,18 +270,6 @@ static void ask_if_full(const struct mapping *now, size_t wanted)
         return;
     huge_policy_note_asked(wanted - now->bytes);
     os_advise_huge((void *)now->address, now->bytes);
-}
-
-/* One that grows gets room: in small steps the system is asked once for many, and huge pages are moved whole.  Not more
- * than realloc leaves a block when it is asked for less (core/realloc.c); and none in the hardened library, where the
- * guard lies right behind what was asked for. */
-static size_t with_room(size_t wanted)
-{
-#ifdef SUTLER_HARDENED
-    return wanted;
-#else
-    return align_up(wanted, HUGE_PAGE_BYTES);
-#endif
 }
 
 /* The system grows what is one mapping to it.  A block is several since huge pages were asked for in a part of it

@@ -50,7 +50,7 @@ static bool is_too_much(size_t bytes)
 
 bool mapping_cache_prepare(uintptr_t address, size_t bytes, bool wanted)
 {
-    return has_room(bytes, wanted) && (is_ample(bytes) || os_give_up((void *)address, bytes));
+    return has_room(bytes, wanted) && (!wanted || is_ample(bytes) || os_give_up((void *)address, bytes));
 }
 
 /* The first bytes of a kept one; the rest stays.  False if the system refuses it. */
@@ -69,15 +69,15 @@ static bool take_from(struct kept *k, size_t bytes)
     return true;
 }
 
-/* The shortest that is long enough; else, if it may be lengthened, the longest.  NULL if there is none of at least half
- * the length. */
+/* The shortest that is long enough; else, if it may be lengthened, the longest of at least half the length; or NULL. */
 static struct kept *find(size_t bytes, size_t alignment)
 {
+    const bool may_lengthen = alignment <= os_page_bytes && bytes >= MAPPING_BYTES_MIN;
     struct kept *best = NULL;
     for (struct kept *k = cache; k < cache + CACHE_MAX; k++) {
         const size_t have = k->mapping.bytes, most = best != NULL ? best->mapping.bytes : 0;
         if (k->mapping.address == 0 || (k->mapping.address & (alignment - 1)) != 0 ||
-            have < (alignment > os_page_bytes ? bytes : bytes / 2))
+            have < (may_lengthen ? bytes / 2 : bytes))
             continue;
         if (best == NULL || (have < bytes ? have > most : have < most || most < bytes))
             best = k;
@@ -97,6 +97,16 @@ uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got)
     return take_from(k, *got) ? found.address : 0;
 }
 
+/* No child is to copy the page tables of what it will unmap, nor to hold what is much.  True if it was tried: if the
+ * system refuses, it may have done so for a part. */
+static bool is_kept_from_children(uintptr_t address, size_t bytes, bool deferred)
+{
+    const bool is_much = deferred || cached_bytes + bytes > MAPPING_CACHE_BYTES;
+    if (is_much)
+        os_keep_from_children((void *)address, bytes, true);
+    return is_much;
+}
+
 bool mapping_cache_give(uintptr_t address, size_t bytes, bool wanted)
 {
     ASSERT(lock_is_mine(&mapping_lock));
@@ -108,7 +118,7 @@ bool mapping_cache_give(uintptr_t address, size_t bytes, bool wanted)
             continue;
         k->aged = false;
         k->deferred = deferred;
-        k->dontfork = deferred && os_keep_from_children((void *)address, bytes, true);
+        k->dontfork = is_kept_from_children(address, bytes, deferred);
         mapping_set(&k->mapping, address, bytes);
         cached_bytes += bytes;
         if (deferred)

@@ -2,7 +2,7 @@
  *
  * Freed mappings that may be had again: at most MAPPING_CACHE_BYTES; where memory is ample, as much as is in use, up to
  * MAPPING_AMPLE_BYTES.  And, where there is a manager to unmap them, at most MAPPING_DEFERRED_BYTES that wait for it.
- * A forked child does not get those: it would copy their page tables and unmap them.
+ * A forked child gets none of what is beyond MAPPING_CACHE_BYTES: it would copy the page tables, and hold or unmap it.
  *
  * Where memory is ample (ample.h) a mapping is kept as it is.  Elsewhere the system may take its pages when it wants
  * memory (MADV_FREE, which costs a third of munmap).
@@ -20,8 +20,8 @@
  * no more than a page's alignment is asked for, too small by half at most, for the caller to lengthen.  Returns 0 if
  * there is none. */
 uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got);
-/* Called before mapping_cache_give with no lock held, for it takes long.  False if the mapping cannot be kept.  One that
- * is not `wanted` again only waits for the manager. */
+/* Called before mapping_cache_give with no lock held, for it takes long.  False if the mapping cannot be kept.
+ * One that is not `wanted` again only waits for the manager. */
 bool mapping_cache_prepare(uintptr_t address, size_t bytes, bool wanted);
 /* False if it is full: the mapping is the caller's to unmap. */
 bool mapping_cache_give(uintptr_t address, size_t bytes, bool wanted);

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "heap/ample.h"
 #include "heap/demand.h"
 #include "heap/large.h"
 #include "heap/pass.h"
@@ -271,24 +272,28 @@ static void has_a_copy(char *p)
     p[0] = 8;
 }
 
-/* A child would copy the page tables of what is deferred, and have it all to unmap. */
-static void what_leaves_is_no_childs(void)
+/* A child would copy the page tables of what is deferred, and have it all to unmap; or hold what is kept where memory
+ * is ample. */
+static void what_leaves_is_no_childs(bool ample)
 {
     pid_t (*const make[])(void) = {fork, _Fork};
     bool zero;
     atomic_store(&unmap_is_async, true);
+    ample_allow(ample ? (size_t)1 << 30 : 0, ample ? UINT64_MAX : 0, SIZE_MAX);
     for (size_t i = 0; i < ARRAY_LEN(make); i++) {
         char *p = mapping_take((size_t)200 << 20, 16, &zero);
         EXPECT(p != NULL);
         p[0] = 1;
         EXPECT(mapping_give(p) && is_mapped(p));
         in_child_of(make[i], has_it_not, p);
+        EXPECT(!ample || mapping_unmap_deferred(SIZE_MAX) == 0); /* but the parent keeps it */
         EXPECT(mapping_take((size_t)200 << 20, 16, &zero) == p && !zero);
         p[0] = 7;
         in_child_of(make[i], has_a_copy, p);
         EXPECT(p[0] == 7 && mapping_give(p));
         mapping_trim(0);
     }
+    ample_allow(0, 0, 0);
     atomic_store(&unmap_is_async, false);
 }
 
@@ -515,7 +520,8 @@ int main(int argc, char **argv)
     random_walk(&rng, unit_option(argc, argv, "--steps", 60000));
     what_is_kept_is_bounded();
     what_leaves_waits_for_help();
-    what_leaves_is_no_childs();
+    what_leaves_is_no_childs(false);
+    what_leaves_is_no_childs(true);
     unmapping_lets_others_in();
     what_swings_is_not_cut();
     what_is_kept_is_cut_and_lengthened();
