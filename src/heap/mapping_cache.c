@@ -99,7 +99,7 @@ uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got)
 
 /* No child is to copy the page tables of what it will unmap, nor to hold what is much.  True if it was tried: if the
  * system refuses, it may have done so for a part. */
-static bool is_kept_from_children(uintptr_t address, size_t bytes, bool deferred)
+static bool keep_from_children(uintptr_t address, size_t bytes, bool deferred)
 {
     const bool is_much = deferred || cached_bytes + bytes > MAPPING_CACHE_BYTES;
     if (is_much)
@@ -118,7 +118,7 @@ bool mapping_cache_give(uintptr_t address, size_t bytes, bool wanted)
             continue;
         k->aged = false;
         k->deferred = deferred;
-        k->dontfork = is_kept_from_children(address, bytes, deferred);
+        k->dontfork = keep_from_children(address, bytes, deferred);
         mapping_set(&k->mapping, address, bytes);
         cached_bytes += bytes;
         if (deferred)
