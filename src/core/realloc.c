@@ -9,17 +9,8 @@
 
 #include "core/core.h"
 #include "heap/clear.h"
+#include "heap/grown.h"
 #include "heap/large.h"
-
-/* A mapping, which grows without being copied.  NULL without memory. */
-static void *take_mapping(size_t size)
-{
-    if (!slow_enter())
-        return NULL;
-    void *block = large_take_grown(size);
-    slow_leave();
-    return block;
-}
 
 static void *replace(void *p, size_t bytes, void *by)
 {
@@ -28,14 +19,23 @@ static void *replace(void *p, size_t bytes, void *by)
     return by;
 }
 
-/* Copies to another block: to a mapping, if a span grows to the size of one. */
+/* A span becomes a mapping, which grows without being copied; `moved`: its pages do, if they can.  NULL without
+ * memory. */
+static void *become_mapping(void *p, size_t bytes, size_t size, bool moved)
+{
+    if (!slow_enter())
+        return NULL;
+    void *block = large_take_grown(p, size, &moved);
+    slow_leave();
+    return block == NULL || moved ? block : replace(p, bytes, block);
+}
+
+/* Copies to another block. */
 static NOINLINE void *move(void *p, struct block old, size_t size)
 {
     bool shrinks = size <= old.bytes;
     int error = shrinks ? errno : 0;
-    void *block = old.kind == block_large && size >= MAPPING_BYTES_MIN && !shrinks ? take_mapping(size) : NULL;
-    if (likely(block == NULL))
-        block = sutler_malloc(size);
+    void *block = sutler_malloc(size);
     if (unlikely(block == NULL)) {
         if (!shrinks)
             return NULL;
@@ -54,12 +54,15 @@ static NOINLINE void *copy(void *p, size_t bytes, size_t size)
     return likely(block != NULL) ? replace(p, bytes, block) : NULL;
 }
 
-/* A span that grows in small steps gets room, and so is not copied at each; or becomes a mapping, which gets it when it
- * grows. */
-static void *move_with_room(void *p, struct block old, size_t size)
+/* A span that grows becomes a mapping where that suits it.  Else one that grows in small steps gets room, so that it is
+ * not copied at each.  NULL if it is to be copied as others are. */
+static void *grow_span(void *p, struct block old, size_t size)
 {
-    void *block = size >= GROWN_BYTES_MIN && mapping_suits_grown() ? take_mapping(size) : NULL;
-    return block != NULL ? replace(p, old.bytes, block) : move(p, old, old.bytes + old.bytes / 4);
+    const bool is_step = size - old.bytes < old.bytes / 5;
+    const size_t roomy = is_step ? old.bytes + old.bytes / 4 : size;
+    const bool suits = size >= GROWN_BYTES_MIN && grown_suits_mapping(roomy);
+    void *mapping = suits || size >= MAPPING_BYTES_MIN ? become_mapping(p, old.bytes, size, suits) : NULL;
+    return mapping != NULL || !is_step ? mapping : move(p, old, roomy);
 }
 
 /* For a large block that could not be resized where it is.  If it is a mapping, there is no memory, and a copy would
@@ -69,8 +72,8 @@ static COLD void *resize_hard(void *p, struct block old, size_t size)
     int error = errno;
     bool grows = size > old.bytes;
     void *moved = grows && old.kind == block_mapping ? resize_last_resort(p, size) : NULL;
-    if (grows && old.kind == block_large && size - old.bytes < old.bytes / 5)
-        moved = move_with_room(p, old, size);
+    if (grows && old.kind == block_large)
+        moved = grow_span(p, old, size);
     if (moved == NULL)
         moved = move(p, old, size);
     if (moved == NULL && old.kind == block_large)

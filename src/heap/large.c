@@ -117,12 +117,6 @@ void *large_take(size_t size, size_t alignment, bool *zero)
     return take(size, alignment, is_for_span(size, alignment), zero);
 }
 
-void *large_take_grown(size_t size)
-{
-    ASSERT(size >= GROWN_BYTES_MIN);
-    return take(size, BLOCK_ALIGNMENT, false, &(bool){false});
-}
-
 void *large_squeeze(size_t size, size_t alignment, bool *zero)
 {
     if (size < MAPPING_BYTES_MIN && alignment < MAPPING_BYTES_MIN) {
@@ -187,6 +181,36 @@ bool large_span_give(void *p)
     if (!span_cache_put(first, slices, true))
         span_give_block(first, slices);
     return true;
+}
+
+/* The pages of a span become a mapping's.  NULL if they cannot: it is as it was. */
+static void *move_out(void *p, size_t size)
+{
+    const uint32_t first = slice_of(p);
+    struct slice *s = slice_at(first);
+    const size_t slices = s->slices;
+    if (!free_once(s))
+        return NULL;
+    const bool was_watched = forget(p, slices << SLICE_SHIFT);
+    if (s->was_zero)
+        huge_policy_look(p, slices << SLICE_SHIFT, SLICE_BYTES, false);
+    void *mapping = mapping_take_pages(p, slices << SLICE_SHIFT, size, s->was_zero);
+    if (mapping == NULL)
+        slice_become(s, slice_large);
+    else
+        span_give_empty(first, slices);
+    if (was_watched)
+        filling_go_on(mapping != NULL ? mapping : p, mapping != NULL ? size : slices << SLICE_SHIFT);
+    return mapping;
+}
+
+void *large_take_grown(void *p, size_t size, bool *moved)
+{
+    ASSERT(size >= GROWN_BYTES_MIN);
+    large_give_deferred();
+    void *block = mapping_take_kept(size, BLOCK_ALIGNMENT);
+    *moved = block == NULL && *moved && (block = move_out(p, size)) != NULL;
+    return block != NULL ? block : take(size, BLOCK_ALIGNMENT, false, &(bool){false});
 }
 
 static void *span_block_resize(void *p, size_t size, bool squeezes)

@@ -27,8 +27,10 @@ void *large_take(size_t size, size_t alignment, bool *zero);
 /* The same before memory is refused: a span or a mapping, whichever can be had. */
 void *large_squeeze(size_t size, size_t alignment, bool *zero);
 
-/* A mapping of at least GROWN_BYTES_MIN, for a block that grew to its size and may grow again. */
-void *large_take_grown(size_t size);
+/* A mapping of at least GROWN_BYTES_MIN, for the span at `p`, which is to grow to its size and may grow again.  If *moved,
+ * and there is no kept one, the span's pages become the mapping's, and it is gone; else *moved is false now, and the
+ * mapping holds anything. */
+void *large_take_grown(void *p, size_t size, bool *moved);
 
 /* The short ways take no lock: a signal handler may use them wherever it came in, and a child once it has recovered.
  * large_take_kept returns a kept block of that length, which may hold anything, or NULL. large_span_keep frees `p`, the
@@ -44,9 +46,6 @@ bool large_may_lie_free(size_t size);
  * caller that may not wait for the lock can get BYTES_UNKNOWN. */
 #define BYTES_UNKNOWN SIZE_MAX
 size_t mapping_bytes(const void *p, bool may_wait);
-
-/* Whether a span that grows in small steps had better become a mapping, which the system moves without copying. */
-bool mapping_suits_grown(void);
 
 /* True of a mapping that was made shorter and longer twice, within a second each time.  May wait for the lock. */
 bool mapping_swings(const void *p);

@@ -4,10 +4,11 @@
  */
 #include "heap/mapping.h"
 
-#include <stdatomic.h>
+#include <string.h>
 
 #include "base/bits.h"
 #include "heap/filling.h"
+#include "heap/grown.h"
 #include "heap/huge_policy.h"
 #include "heap/large.h"
 #include "heap/mapping_cache.h"
@@ -15,10 +16,6 @@
 #include "heap/region.h"
 #include "os/lock.h"
 #include "os/os.h"
-
-/* A mapping that is made shorter and longer so often, within so long each time, will be again. */
-#define SWINGS   2u
-#define SWING_NS 1000000000ull
 
 /* Fresh memory at a multiple of `alignment`: maps more and cuts off both ends. */
 static uintptr_t map_aligned(size_t bytes, size_t alignment)
@@ -38,21 +35,6 @@ static uintptr_t map_aligned(size_t bytes, size_t alignment)
     return start;
 }
 
-/* ---- blocks that grow in small steps ---- */
-
-/* Once one that grew was freed, so many of the next stay spans: what is freed of those is there for the next ones, but
- * a mapping's pages have to be had anew. */
-#define GROWN_STAY 256u
-static _Atomic unsigned grown_stay;
-
-bool mapping_suits_grown(void)
-{
-    const unsigned stay = atomic_load_explicit(&grown_stay, memory_order_relaxed);
-    if (stay > 0)
-        atomic_store_explicit(&grown_stay, stay - 1, memory_order_relaxed);
-    return stay == 0;
-}
-
 static struct mapping map_block(size_t bytes, size_t alignment)
 {
     if (huge_policy_asks(bytes)) {
@@ -66,20 +48,25 @@ static struct mapping map_block(size_t bytes, size_t alignment)
     return (struct mapping){map_aligned(bytes, alignment), bytes, .is_fresh = true};
 }
 
-static void *enter(struct mapping mapping)
+/* False without memory. */
+static bool note_taken(struct mapping mapping)
 {
-    if (mapping.address == 0)
-        return NULL;
     lock_take(&mapping_lock);
     bool reserved = mapping_table_reserve();
     if (reserved)
         mapping_table_insert(mapping);
     lock_release(&mapping_lock);
-    if (!reserved) {
-        os_unmap((void *)mapping.address, mapping.bytes);
+    return reserved;
+}
+
+static void *enter(struct mapping mapping)
+{
+    if (mapping.address == 0)
         return NULL;
-    }
-    return (void *)mapping.address;
+    if (note_taken(mapping))
+        return (void *)mapping.address;
+    os_unmap((void *)mapping.address, mapping.bytes);
+    return NULL;
 }
 
 static size_t bytes_for(size_t size)
@@ -99,29 +86,56 @@ static size_t with_room(size_t wanted)
 #endif
 }
 
-/* A mapping of *have bytes that nobody else knows of gets `bytes`, and *have is what it has then.  Else it is gone, and
- * 0 is returned. */
-static uintptr_t lengthen(uintptr_t address, size_t *have, size_t bytes)
+/* A mapping that nobody else knows of gets `bytes`.  False, and nothing has changed, without memory. */
+static bool lengthen(struct mapping *m, size_t bytes)
 {
-    const size_t roomy = with_room(bytes), before = *have;
-    void *longer = os_remap((void *)address, before, *have = roomy, true);
+    size_t got = with_room(bytes);
+    void *longer = os_remap((void *)m->address, m->bytes, got, true);
     if (longer == NULL)
-        longer = os_remap((void *)address, before, *have = bytes, true);
+        longer = os_remap((void *)m->address, m->bytes, got = bytes, true);
     if (longer == NULL)
-        os_unmap((void *)address, before);
-    return (uintptr_t)longer;
+        return false;
+    m->address = (uintptr_t)longer;
+    m->bytes = got;
+    return true;
 }
 
 void *mapping_take_kept(size_t size, size_t alignment)
 {
     const size_t bytes = bytes_for(size);
-    size_t have = bytes;
+    struct mapping kept = {.bytes = bytes};
     lock_take(&mapping_lock);
-    uintptr_t address = bytes < size ? 0 : mapping_cache_take(bytes, alignment, &have);
+    kept.address = bytes < size ? 0 : mapping_cache_take(bytes, alignment, &kept.bytes);
     lock_release(&mapping_lock);
-    if (address != 0 && have < bytes)
-        address = lengthen(address, &have, bytes);
-    return enter((struct mapping){.address = address, .bytes = have});
+    if (kept.address != 0 && kept.bytes < bytes && !lengthen(&kept, bytes)) {
+        os_unmap((void *)kept.address, kept.bytes);
+        return NULL;
+    }
+    return enter(kept);
+}
+
+/* For a block that has got or is getting `more` bytes, which are to lie on huge pages. */
+static void ask_for_more(const struct mapping *m, size_t more)
+{
+    huge_policy_note_asked(more);
+    os_advise_huge((void *)m->address, m->bytes);
+}
+
+void *mapping_take_pages(void *from, size_t have, size_t size, bool is_fresh)
+{
+    struct mapping m = {.bytes = have, .is_fresh = is_fresh, .grew = true};
+    const size_t bytes = bytes_for(size);
+    ASSERT(have < size);
+    if (bytes < size || (m.address = (uintptr_t)os_move_pages(from, have)) == 0)
+        return NULL;
+    if (lengthen(&m, bytes) && note_taken(m)) {
+        if (huge_policy_asks(bytes))
+            ask_for_more(&m, m.bytes - have);
+        return (void *)m.address;
+    }
+    memcpy(from, (void *)m.address, have);
+    os_unmap((void *)m.address, m.bytes);
+    return NULL;
 }
 
 void *mapping_take(size_t size, size_t alignment, bool *zero)
@@ -170,7 +184,7 @@ bool mapping_give(void *p)
         return false;
     filling_forget(p);
     if (given.grew)
-        atomic_store_explicit(&grown_stay, GROWN_STAY, memory_order_relaxed);
+        grown_note_freed();
     look(&given, given.was_asked);
     /* What is taken so short is mostly a span. */
     const bool wanted = !given.grew || given.bytes >= MAPPING_BYTES_MIN;
@@ -198,7 +212,7 @@ static struct mapping find(const void *p)
 bool mapping_swings(const void *p)
 {
     const struct mapping m = find(p);
-    return m.swings == SWINGS && os_now_ns() - m.swung_ns <= SWING_NS;
+    return grown_swings(&m);
 }
 
 #ifdef SUTLER_HARDENED
@@ -220,26 +234,6 @@ bool mapping_note(const void *p, size_t slack, uint8_t family, bool is_quarantin
 }
 #endif
 
-/* One made longer soon after it was made shorter. */
-static void note_swing(struct mapping *m, uint64_t now_ns)
-{
-    if (m->cut_ns == 0 || now_ns - m->cut_ns > SWING_NS)
-        return;
-    m->swings = now_ns - m->swung_ns > SWING_NS ? 1 : SWINGS;
-    m->swung_ns = now_ns;
-}
-
-static void note_resized(struct mapping *m, size_t wanted)
-{
-    const uint64_t now_ns = os_now_ns();
-    if (wanted < m->bytes) {
-        m->cut_ns = now_ns;
-    } else if (wanted > m->bytes) {
-        m->grew = true;
-        note_swing(m, now_ns);
-    }
-}
-
 /* The lock is held during the move: otherwise another thread could get the old address before the table knows. */
 static void *resize(void *p, size_t wanted)
 {
@@ -248,7 +242,7 @@ static void *resize(void *p, size_t wanted)
     struct mapping *m = mapping_table_find((uintptr_t)p);
     void *moved = m == NULL ? NULL : m->bytes == wanted ? p : os_remap(p, m->bytes, wanted, may_move);
     if (moved != NULL)
-        note_resized(m, wanted);
+        grown_note_resized(m, wanted);
     if (moved == p) {
         mapping_table_set_bytes(m, wanted);
     } else if (moved != NULL) {
@@ -266,10 +260,8 @@ static void *resize(void *p, size_t wanted)
 static void ask_if_full(const struct mapping *now, size_t wanted)
 {
     look(now, false); /* what has to grow was filled, whatever it lies on */
-    if (!huge_policy_asks(now->bytes))
-        return;
-    huge_policy_note_asked(wanted - now->bytes);
-    os_advise_huge((void *)now->address, now->bytes);
+    if (huge_policy_asks(now->bytes))
+        ask_for_more(now, wanted - now->bytes);
 }
 
 /* The system grows what is one mapping to it.  A block is several since huge pages were asked for in a part of it

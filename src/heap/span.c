@@ -142,6 +142,16 @@ bool span_take_used(enum span_use use, size_t slices, uint32_t *first)
     return *first != SLICE_NONE;
 }
 
+bool span_is_there(size_t slices)
+{
+    if (span_dirty_bytes() < slices << SLICE_SHIFT)
+        return false;
+    lock_take(&span_lock);
+    const bool is = arena_is_used(arena_find_used(&arena[span_large], slices));
+    lock_release(&span_lock);
+    return is;
+}
+
 bool span_take_block(size_t slices, size_t align_slices, uint32_t *first)
 {
     return take(span_large, true, slices, align_slices, first);
@@ -239,6 +249,19 @@ void span_give_block(uint32_t first, size_t slices)
 void span_give_aged(uint32_t first, size_t slices)
 {
     give(first, slices, true);
+}
+
+void span_give_empty(uint32_t first, size_t slices)
+{
+    for (size_t i = 0; i < slices; i++) {
+        slice_given(slice_at(first + (uint32_t)i), false);
+        slice_purged(slice_at(first + (uint32_t)i));
+    }
+    huge_note_purged(slice_address(first), slices << SLICE_SHIFT);
+    lock_take(&span_lock);
+    span_count.in_use_bytes -= slices << SLICE_SHIFT;
+    arena_insert_merged(first, slices);
+    lock_release(&span_lock);
 }
 
 size_t span_passed(uint32_t slice)

@@ -31,6 +31,9 @@ bool span_take_block(size_t slices, size_t align_slices, uint32_t *first);
 /* The same for a superblock, but only from a free span that has pages, of whichever arena. */
 bool span_take_used(enum span_use use, size_t slices, uint32_t *first);
 
+/* True if a large block of so many slices would be taken from a free span that has pages. */
+bool span_is_there(size_t slices);
+
 /* The same before memory is refused: from any free slices in a row, of either arena, or still to be opened. */
 bool span_squeeze(size_t slices, size_t align_slices, uint32_t *first);
 
@@ -39,6 +42,8 @@ bool span_squeeze(size_t slices, size_t align_slices, uint32_t *first);
 void span_give(uint32_t first, size_t slices);
 void span_give_block(uint32_t first, size_t slices);
 void span_give_aged(uint32_t first, size_t slices);
+/* The same of slices that have no pages any more. */
+void span_give_empty(uint32_t first, size_t slices);
 
 /* Waits until other threads have put back the free spans that they hold for a moment. */
 void span_await_away(void);

@@ -60,6 +60,10 @@ void os_unmap(void *address, size_t size);
 /* Grows or shrinks a mapping, moving it if `may_move`; NULL (and the mapping unchanged) if that is not possible. */
 void *os_remap(void *address, size_t old_size, size_t new_size, bool may_move);
 
+/* A new mapping with the pages of this range, which stays mapped and reads as zeros from then on.  NULL (and nothing
+ * changed) where that is not possible: before Linux 5.7, of locked memory, if the range was advised in part. */
+void *os_move_pages(void *address, size_t size);
+
 /* Returns the pages to the system now; they read as zero when touched again.  False if the system refused. */
 bool os_purge(void *address, size_t size);
 

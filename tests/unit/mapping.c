@@ -13,6 +13,7 @@
 
 #include "heap/ample.h"
 #include "heap/demand.h"
+#include "heap/grown.h"
 #include "heap/large.h"
 #include "heap/pass.h"
 #include "heap/purge.h"
@@ -447,7 +448,7 @@ static char *grow_among_others(char **others, size_t count)
 static void what_grows_among_others_is_mapped(void)
 {
     char *others[2][9];
-    while (!mapping_suits_grown()) /* the walk has freed some */
+    while (!grown_suits_mapping(GROWN_BYTES_MIN)) /* the walk has freed some */
         continue;
     char *mapped = grow_among_others(others[0], 9);
     EXPECT(mapping_bytes(mapped, true) > 2 * GROWN_BYTES_MIN);

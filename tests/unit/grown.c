@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A span that grows among others becomes a mapping, and its pages move along: what was not touched does not come into
+ * being, nothing is left behind, and where it cannot be done the block is as it was.
+ */
+#include "heap/grown.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "heap/large.h"
+#include "heap/region.h"
+#include "heap/span.h"
+#include "os/os.h"
+#include "unit.h"
+
+#define BLOCK_BYTES (4 * GROWN_BYTES_MIN)
+#define EVERY (BLOCK_BYTES / 8) /* one page of so many bytes is touched */
+#define COUNT 8
+
+/* A block with another right behind it, which is sparsely filled; the rest stays. */
+static char *sparse_among_others(void)
+{
+    char *block[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        EXPECT((block[i] = malloc(BLOCK_BYTES)) != NULL && region_contains(block[i]));
+    for (size_t i = 0; i < COUNT * COUNT; i++)
+        if (block[i / COUNT] + BLOCK_BYTES == block[i % COUNT]) {
+            for (size_t at = 0; at < BLOCK_BYTES; at += EVERY)
+                block[i / COUNT][at] = (char)(1 + at / EVERY);
+            return block[i / COUNT];
+        }
+    FAIL("no two blocks side by side");
+}
+
+static void expect_filled(const char *block)
+{
+    for (size_t at = 0; at < BLOCK_BYTES; at++)
+        EXPECT_EQ(block[at], at % EVERY == 0 ? (char)(1 + at / EVERY) : 0);
+}
+
+static size_t pages_there(const char *block)
+{
+    static unsigned char there[BLOCK_BYTES >> 12];
+    size_t count = 0;
+    EXPECT(os_find_resident((char *)block, BLOCK_BYTES, there));
+    for (size_t i = 0; i < BLOCK_BYTES / os_page_bytes; i++)
+        count += there[i];
+    return count;
+}
+
+static bool can_move(void)
+{
+    char *old = os_map(os_page_bytes), *new = os_move_pages(old, os_page_bytes);
+    EXPECT(old != NULL);
+    os_unmap(old, os_page_bytes);
+    if (new != NULL)
+        os_unmap(new, os_page_bytes);
+    return new != NULL;
+}
+
+static void pages_move_by(size_t more)
+{
+    char *span = sparse_among_others();
+    const size_t before = pages_there(span), dirty = span_dirty_bytes();
+    EXPECT(grown_suits_mapping(BLOCK_BYTES + more));
+    char *mapping = realloc(span, BLOCK_BYTES + more);
+    EXPECT(mapping != NULL && !region_contains(mapping) && mapping_bytes(mapping, true) >= BLOCK_BYTES + more);
+    unit_say("%zu pages there before, %zu after\n", before, pages_there(mapping));
+    EXPECT_EQ(pages_there(mapping), before);
+    EXPECT_EQ(pages_there(span), 0);
+    EXPECT_EQ(span_dirty_bytes(), dirty); /* what it had is not counted as free memory with pages */
+    EXPECT(slice_at(slice_of(span))->kind != slice_large);
+    expect_filled(mapping);
+    memset(mapping, 7, BLOCK_BYTES + more);
+    char *again = calloc(1, BLOCK_BYTES);
+    EXPECT(again != NULL);
+    for (size_t at = 0; at < BLOCK_BYTES; at++)
+        EXPECT_EQ(again[at], 0);
+    free(again);
+}
+
+static void pages_move_at_a_step(void)
+{
+    pages_move_by(BLOCK_BYTES / 8);
+}
+
+static void pages_move_at_a_doubling(void)
+{
+    pages_move_by(BLOCK_BYTES);
+}
+
+/* Each in a child: for what it does to itself, and where nothing was learned yet of how large blocks are filled. */
+static void in_a_child(void (*run)(void))
+{
+    int status;
+    pid_t child = fork();
+    EXPECT(child >= 0);
+    if (child == 0) {
+        run();
+        _exit(0);
+    }
+    EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* Room for the move, but not for what is to be added. */
+static void without_memory_it_stays(void)
+{
+    char *span = sparse_among_others();
+    const size_t more = 64 * BLOCK_BYTES;
+    unsigned long pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    EXPECT(statm != NULL && fscanf(statm, "%lu", &pages) == 1);
+    fclose(statm);
+    const rlim_t most = pages * os_page_bytes + BLOCK_BYTES + BLOCK_BYTES / 2;
+    EXPECT(setrlimit(RLIMIT_AS, &(struct rlimit){most, most}) == 0);
+    errno = 0;
+    bool moved = true;
+    EXPECT(large_take_grown(span, BLOCK_BYTES + more, &moved) == NULL && !moved);
+    EXPECT(large_span_bytes(span) == BLOCK_BYTES && slice_at(slice_of(span))->kind == slice_large);
+    expect_filled(span);
+    EXPECT(realloc(span, BLOCK_BYTES + more) == NULL && errno == ENOMEM);
+    expect_filled(span);
+    free(span);
+}
+
+static size_t locked_kib(void)
+{
+    char line[256];
+    size_t kib = 0;
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    EXPECT(maps != NULL);
+    for (size_t some; fgets(line, sizeof line, maps) != NULL;)
+        kib += sscanf(line, "Locked: %zu", &some) == 1 ? some : 0;
+    fclose(maps);
+    return kib;
+}
+
+/* A program that locked its memory, lest it ever wait for a page, keeps it locked. */
+static void what_is_locked_stays_so(void)
+{
+    char *span = sparse_among_others();
+    if (mlockall(MCL_CURRENT) != 0) {
+        unit_say("memory cannot be locked here: not tried\n");
+        return;
+    }
+    const size_t before = locked_kib();
+    EXPECT(before > 0);
+    EXPECT(os_move_pages(span, BLOCK_BYTES) == NULL);
+    char *grown = realloc(span, BLOCK_BYTES + BLOCK_BYTES / 8);
+    EXPECT(grown != NULL);
+    expect_filled(grown);
+    EXPECT(locked_kib() >= before);
+    free(grown);
+}
+
+int main(void)
+{
+    unit_print_mode();
+    unit_watchdog(120);
+    if (!can_move()) {
+        unit_say("the system cannot move pages and leave the place mapped: skipped\n");
+        return 77;
+    }
+    in_a_child(without_memory_it_stays);
+    in_a_child(what_is_locked_stays_so);
+    in_a_child(pages_move_at_a_step);
+    in_a_child(pages_move_at_a_doubling);
+    return 0;
+}
