@@ -27,9 +27,9 @@ void *large_take(size_t size, size_t alignment, bool *zero);
 /* The same before memory is refused: a span or a mapping, whichever can be had. */
 void *large_squeeze(size_t size, size_t alignment, bool *zero);
 
-/* A mapping of at least GROWN_BYTES_MIN, for the span at `p`, which is to grow to its size and may grow again.  If *moved,
- * and there is no kept one, the span's pages become the mapping's, and it is gone; else *moved is false now, and the
- * mapping holds anything. */
+/* A mapping of at least GROWN_BYTES_MIN, for the span at `p`, which is to grow to its size and may grow again.  If
+ * *moved, and there is no kept one, the span's pages become the mapping's, and it is gone; else *moved is false then,
+ * and the mapping holds anything. */
 void *large_take_grown(void *p, size_t size, bool *moved);
 
 /* The short ways take no lock: a signal handler may use them wherever it came in, and a child once it has recovered.

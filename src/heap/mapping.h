@@ -10,8 +10,8 @@
 /* One that was freed, or NULL. */
 void *mapping_take_kept(size_t size, size_t alignment);
 void *mapping_take(size_t size, size_t alignment, bool *zero);
-/* One with the pages of `have` bytes of the region, which hold zeros from then on, and as many more as make `size`; NULL
- * (and nothing changed) if that cannot be done.  `is_fresh`: none were there when those were taken. */
+/* One with the pages of `have` bytes of the region, which hold zeros from then on, and as many more as make `size`;
+ * NULL (and nothing changed) if that cannot be done.  `is_fresh`: none were there when those were taken. */
 void *mapping_take_pages(void *from, size_t have, size_t size, bool is_fresh);
 void *mapping_resize(void *p, size_t size);
 
