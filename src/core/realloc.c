@@ -95,31 +95,25 @@ static void *move_to_shorter(void *p, size_t size)
     return shorter;
 }
 
-static bool swings(const void *mapping)
+static bool mapping_fits(const void *p, size_t size)
 {
     if (!slow_enter())
-        return false;
-    const bool found = mapping_swings(mapping);
+        return true;
+    const bool fits = mapping_stays(p, size);
     slow_leave();
-    return found;
+    return fits;
 }
 
-/* How many bytes more than asked for a large block may have.  Of more it is cut where it is, down to the largest class.
- * A mapping that grows has room up to the end of a huge page. */
-static size_t spare_most(struct block old)
-{
-    return max_size(old.bytes / 8, old.kind == block_mapping ? HUGE_PAGE_BYTES : 0);
-}
-
-/* A mapping that goes on growing again after it was cut stays as well: the system would give and take its pages each
- * time. */
+/* It fits, and if it is large it does not leave more than an eighth unused: else it is cut where it is, down to the
+ * largest class. */
 static bool stays(const void *p, struct block old, size_t size)
 {
     if (!block_fits(old.bytes, size))
         return false;
-    const bool is_cut = (old.kind == block_large || old.kind == block_mapping) && size > CLASS_BYTES_MAX &&
-                        old.bytes - size > spare_most(old);
-    return !is_cut || (old.kind == block_mapping && swings(p));
+    if (size <= CLASS_BYTES_MAX)
+        return true;
+    return old.kind == block_mapping ? mapping_fits(p, size)
+                                     : old.kind != block_large || old.bytes - size <= old.bytes / 8;
 }
 
 /* What a quick look does not find; and size 0. */

@@ -12,13 +12,16 @@
 #define GROWN_STAY 256u
 static _Atomic unsigned left_to_stay;
 
+/* Each is a mapping to the system, too, of which a process may have 65,530. */
+#define GROWN_MAX 16384u
+
 /* A mapping that is made shorter and longer so often, within so long each time, will be again. */
 #define SWINGS   2u
 #define SWING_NS 1000000000ull
 
 bool grown_suits_mapping(size_t bytes)
 {
-    if (span_is_there(slices_for(bytes)))
+    if (mapping_table_count() >= GROWN_MAX || span_is_there(slices_for(bytes)))
         return false;
     const unsigned left = atomic_load_explicit(&left_to_stay, memory_order_relaxed);
     if (left > 0)
@@ -52,7 +55,11 @@ void grown_note_resized(struct mapping *m, size_t bytes)
     }
 }
 
-bool grown_swings(const struct mapping *m)
+bool grown_stays(struct mapping *m, size_t size)
 {
-    return m->swings == SWINGS && os_now_ns() - m->swung_ns <= SWING_NS;
+    ASSERT(lock_is_mine(&mapping_lock) && size <= m->bytes);
+    const bool is_cut = size < m->asked && m->bytes - size > m->bytes / 8;
+    if (!is_cut)
+        m->asked = size;
+    return !is_cut || (m->swings == SWINGS && os_now_ns() - m->swung_ns <= SWING_NS);
 }

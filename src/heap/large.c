@@ -183,13 +183,13 @@ bool large_span_give(void *p)
     return true;
 }
 
-/* The pages of a span become a mapping's.  NULL if they cannot: it is as it was. */
+/* The pages of a span become a mapping's.  NULL if they cannot: it is as it was.  Huge pages would be broken. */
 static void *move_out(void *p, size_t size)
 {
     const uint32_t first = slice_of(p);
     struct slice *s = slice_at(first);
     const size_t slices = s->slices;
-    if (!free_once(s))
+    if (os_makes_all_pages_huge() || huge_is_asked_for(p, slices << SLICE_SHIFT) || !free_once(s))
         return NULL;
     const bool was_watched = forget(p, slices << SLICE_SHIFT);
     if (s->was_zero)

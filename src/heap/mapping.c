@@ -103,7 +103,7 @@ static bool lengthen(struct mapping *m, size_t bytes)
 void *mapping_take_kept(size_t size, size_t alignment)
 {
     const size_t bytes = bytes_for(size);
-    struct mapping kept = {.bytes = bytes};
+    struct mapping kept = {.bytes = bytes, .asked = size};
     lock_take(&mapping_lock);
     kept.address = bytes < size ? 0 : mapping_cache_take(bytes, alignment, &kept.bytes);
     lock_release(&mapping_lock);
@@ -121,18 +121,28 @@ static void ask_for_more(const struct mapping *m, size_t more)
     os_advise_huge((void *)m->address, m->bytes);
 }
 
+/* Pages are moved only if there will be room for more: to put them back they would have to be copied. */
+static bool is_room_for(size_t bytes)
+{
+    void *room = os_map(bytes);
+    if (room != NULL)
+        os_unmap(room, bytes);
+    return room != NULL;
+}
+
 void *mapping_take_pages(void *from, size_t have, size_t size, bool is_fresh)
 {
-    struct mapping m = {.bytes = have, .is_fresh = is_fresh, .grew = true};
+    struct mapping m = {.bytes = have, .asked = size, .is_fresh = is_fresh, .grew = true};
     const size_t bytes = bytes_for(size);
     ASSERT(have < size);
-    if (bytes < size || (m.address = (uintptr_t)os_move_pages(from, have)) == 0)
+    if (bytes < size || !is_room_for(bytes) || (m.address = (uintptr_t)os_move_pages(from, have)) == 0)
         return NULL;
-    if (lengthen(&m, bytes) && note_taken(m)) {
-        if (huge_policy_asks(bytes))
-            ask_for_more(&m, m.bytes - have);
+    const bool longer = lengthen(&m, bytes);
+    m.was_asked = longer && huge_policy_asks(bytes);
+    if (m.was_asked)
+        ask_for_more(&m, m.bytes - have);
+    if (longer && note_taken(m))
         return (void *)m.address;
-    }
     memcpy(from, (void *)m.address, have);
     os_unmap((void *)m.address, m.bytes);
     return NULL;
@@ -145,7 +155,8 @@ void *mapping_take(size_t size, size_t alignment, bool *zero)
     size_t bytes = bytes_for(size);
     if (kept != NULL || bytes < size)
         return kept;
-    const struct mapping fresh = map_block(bytes, alignment);
+    struct mapping fresh = map_block(bytes, alignment);
+    fresh.asked = size;
     void *block = enter(fresh);
     if (block != NULL)
         huge_policy_note(block, size, fresh.was_asked);
@@ -164,10 +175,11 @@ size_t mapping_bytes(const void *p, bool may_wait)
     return bytes;
 }
 
+/* Of one that grows in steps the end may not be filled yet. */
 static void look(const struct mapping *m, bool was_asked)
 {
     if (m->is_fresh)
-        huge_policy_look((void *)m->address, m->bytes, HUGE_PAGE_BYTES, was_asked);
+        huge_policy_look((void *)m->address, m->asked, min_size(HUGE_PAGE_BYTES, m->asked / 8), was_asked);
 }
 
 bool mapping_give(void *p)
@@ -209,10 +221,13 @@ static struct mapping find(const void *p)
     return found;
 }
 
-bool mapping_swings(const void *p)
+bool mapping_stays(const void *p, size_t size)
 {
-    const struct mapping m = find(p);
-    return grown_swings(&m);
+    lock_take(&mapping_lock);
+    struct mapping *m = mapping_table_find((uintptr_t)p);
+    const bool stays = m != NULL && grown_stays(m, size);
+    lock_release(&mapping_lock);
+    return stays;
 }
 
 #ifdef SUTLER_HARDENED
@@ -235,14 +250,16 @@ bool mapping_note(const void *p, size_t slack, uint8_t family, bool is_quarantin
 #endif
 
 /* The lock is held during the move: otherwise another thread could get the old address before the table knows. */
-static void *resize(void *p, size_t wanted)
+static void *resize(void *p, size_t wanted, size_t asked)
 {
     lock_take(&mapping_lock);
     bool may_move = mapping_table_reserve(); /* a move leaves a tombstone behind and takes a new entry */
     struct mapping *m = mapping_table_find((uintptr_t)p);
     void *moved = m == NULL ? NULL : m->bytes == wanted ? p : os_remap(p, m->bytes, wanted, may_move);
-    if (moved != NULL)
+    if (moved != NULL) {
         grown_note_resized(m, wanted);
+        m->asked = asked;
+    }
     if (moved == p) {
         mapping_table_set_bytes(m, wanted);
     } else if (moved != NULL) {
@@ -278,10 +295,10 @@ void *mapping_resize(void *p, size_t size)
         return NULL;
     const struct mapping now = find(p);
     if (wanted <= now.bytes)
-        return resize(p, wanted);
+        return resize(p, wanted, size);
     ask_if_full(&now, wanted);
-    void *moved = resize(p, with_room(wanted));
+    void *moved = resize(p, with_room(wanted), size);
     if (moved == NULL && with_room(wanted) > wanted)
-        moved = resize(p, wanted);
-    return moved == NULL && make_one(&now) ? resize(p, wanted) : moved;
+        moved = resize(p, wanted, size);
+    return moved == NULL && make_one(&now) ? resize(p, wanted, size) : moved;
 }

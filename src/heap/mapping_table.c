@@ -106,12 +106,12 @@ bool mapping_table_reserve(void)
 
 size_t mapping_table_count(void)
 {
-    return blocks;
+    return __atomic_load_n(&blocks, __ATOMIC_RELAXED);
 }
 
 size_t mapping_table_bytes(void)
 {
-    return bytes_total;
+    return __atomic_load_n(&bytes_total, __ATOMIC_RELAXED);
 }
 
 #ifdef SUTLER_HARDENED

@@ -15,6 +15,7 @@ extern struct lock mapping_lock;
 struct mapping {
     uintptr_t address;
     size_t bytes;
+    size_t asked; /* so many bytes, the last time; the rest is room */
     bool is_fresh; /* none of its pages were there when it was taken */
     bool was_asked; /* huge pages were asked for, then */
     bool grew; /* it was made longer */
@@ -45,7 +46,7 @@ void mapping_table_insert(struct mapping mapping);
 void mapping_table_remove(struct mapping *m);
 void mapping_table_set_bytes(struct mapping *m, size_t bytes);
 
-/* How many there are; and their bytes, which may be asked without the lock. */
+/* How many there are, and their bytes.  Both may be asked without the lock. */
 size_t mapping_table_count(void);
 size_t mapping_table_bytes(void);
 

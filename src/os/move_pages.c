@@ -24,14 +24,12 @@ static void *move(void *address, size_t size)
 
 /* Whether the system can, and knows afterwards that the old place is still mapped.  An emulator may do the one without
  * the other: then it refuses system calls that are to write there. */
-static bool is_sound(void)
+static bool is_sound(void *old)
 {
-    void *old = os_map(os_page_bytes), *new = old != NULL ? move(old, os_page_bytes) : NULL;
+    void *new = move(old, os_page_bytes);
     bool is = new != NULL && os_find_resident(new, os_page_bytes, old);
     if (new != NULL)
         os_unmap(new, os_page_bytes);
-    if (old != NULL)
-        os_unmap(old, os_page_bytes);
     return is;
 }
 
@@ -39,8 +37,11 @@ static bool can_move(void)
 {
     static _Atomic(enum { not_tried, no, yes }) known;
     int answer = atomic_load_explicit(&known, memory_order_relaxed);
-    if (answer == not_tried)
-        atomic_store_explicit(&known, answer = is_sound() ? yes : no, memory_order_relaxed);
+    void *page = answer == not_tried ? os_map(os_page_bytes) : NULL;
+    if (page != NULL) {
+        atomic_store_explicit(&known, answer = is_sound(page) ? yes : no, memory_order_relaxed);
+        os_unmap(page, os_page_bytes);
+    }
     return answer == yes;
 }
 

@@ -18,6 +18,16 @@
 #define EVERY (BLOCK_BYTES / 8) /* one page of so many bytes is touched */
 #define COUNT 8
 
+static bool refuse_remaps;
+
+/* The linker wraps it. */
+void *__real_os_remap(void *address, size_t old_size, size_t new_size, bool may_move);
+void *__wrap_os_remap(void *address, size_t old_size, size_t new_size, bool may_move);
+void *__wrap_os_remap(void *address, size_t old_size, size_t new_size, bool may_move)
+{
+    return refuse_remaps ? NULL : __real_os_remap(address, old_size, new_size, may_move);
+}
+
 /* A block with another right behind it, which is sparsely filled; the rest stays. */
 static char *sparse_among_others(void)
 {
@@ -90,6 +100,37 @@ static void pages_move_at_a_doubling(void)
     pages_move_by(BLOCK_BYTES);
 }
 
+/* What is cut off goes back, though it lies in the room that growing in steps brings; and that is not cut off. */
+static void what_shrinks_is_cut(void)
+{
+    const size_t most = BLOCK_BYTES + BLOCK_BYTES / 8, less = most - most / 4, step = os_page_bytes;
+    char *p = realloc(sparse_among_others(), most);
+    EXPECT(p != NULL && mapping_bytes(p, true) == align_up(most, HUGE_PAGE_BYTES));
+    EXPECT((p = realloc(p, most + step)) != NULL && mapping_bytes(p, true) == align_up(most, HUGE_PAGE_BYTES));
+    EXPECT((p = realloc(p, less)) != NULL && mapping_bytes(p, true) == align_up(less, os_page_bytes));
+    EXPECT((p = realloc(p, less + step)) != NULL && mapping_bytes(p, true) == align_up(less + step, HUGE_PAGE_BYTES));
+    EXPECT((p = realloc(p, less + 2 * step)) != NULL);
+    EXPECT_EQ(mapping_bytes(p, true), align_up(less + step, HUGE_PAGE_BYTES));
+    free(p);
+}
+
+/* It goes to a new place, and back. */
+static void what_cannot_be_lengthened_goes_back(void)
+{
+    char *span = sparse_among_others();
+    const size_t blocks = large_counts().mapping_blocks;
+    bool moved = true;
+    refuse_remaps = true;
+    char *mapping = large_take_grown(span, 2 * BLOCK_BYTES, &moved);
+    refuse_remaps = false;
+    EXPECT(mapping != NULL && !moved); /* another one, to copy to */
+    EXPECT_EQ(large_counts().mapping_blocks, blocks + 1);
+    EXPECT(large_span_bytes(span) == BLOCK_BYTES && slice_at(slice_of(span))->kind == slice_large);
+    expect_filled(span);
+    free(mapping);
+    free(span);
+}
+
 /* Each in a child: for what it does to itself, and where nothing was learned yet of how large blocks are filled. */
 static void in_a_child(void (*run)(void))
 {
@@ -107,7 +148,7 @@ static void in_a_child(void (*run)(void))
 static void without_memory_it_stays(void)
 {
     char *span = sparse_among_others();
-    const size_t more = 64 * BLOCK_BYTES;
+    const size_t more = 64 * BLOCK_BYTES, before = pages_there(span);
     unsigned long pages = 0;
     FILE *statm = fopen("/proc/self/statm", "r");
     EXPECT(statm != NULL && fscanf(statm, "%lu", &pages) == 1);
@@ -118,8 +159,9 @@ static void without_memory_it_stays(void)
     bool moved = true;
     EXPECT(large_take_grown(span, BLOCK_BYTES + more, &moved) == NULL && !moved);
     EXPECT(large_span_bytes(span) == BLOCK_BYTES && slice_at(slice_of(span))->kind == slice_large);
-    expect_filled(span);
     EXPECT(realloc(span, BLOCK_BYTES + more) == NULL && errno == ENOMEM);
+    EXPECT(realloc(span, (size_t)1 << 60) == NULL && errno == ENOMEM);
+    EXPECT_EQ(pages_there(span), before);
     expect_filled(span);
     free(span);
 }
@@ -163,6 +205,8 @@ int main(void)
         return 77;
     }
     in_a_child(without_memory_it_stays);
+    in_a_child(what_cannot_be_lengthened_goes_back);
+    in_a_child(what_shrinks_is_cut);
     in_a_child(what_is_locked_stays_so);
     in_a_child(pages_move_at_a_step);
     in_a_child(pages_move_at_a_doubling);

@@ -363,14 +363,11 @@ static void what_swings_is_not_cut(void)
         EXPECT_EQ(mapping_bytes(p, true), most);
         EXPECT((p = realloc(p, most - (1ul << 20))) != NULL);
         EXPECT_EQ(mapping_bytes(p, true), most);
-        EXPECT(!mapping_swings(p));
         EXPECT((p = realloc(p, whole)) != NULL);
     }
-    EXPECT(mapping_swings(p));
     EXPECT((p = realloc(p, most)) != NULL);
     EXPECT_EQ(mapping_bytes(p, true), whole);
     os_sleep(1100000000);
-    EXPECT(!mapping_swings(p));
     EXPECT((p = realloc(p, most)) != NULL);
     EXPECT_EQ(mapping_bytes(p, true), most);
     EXPECT((p = realloc(p, little)) != NULL); /* but for less than half */
