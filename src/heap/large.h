@@ -47,8 +47,8 @@ bool large_may_lie_free(size_t size);
 #define BYTES_UNKNOWN SIZE_MAX
 size_t mapping_bytes(const void *p, bool may_wait);
 
-/* Whether a mapping that is long enough for `size`, which is asked for now, is to stay as it is (grown.h).  May wait for
- * the lock. */
+/* Whether a mapping that is long enough for `size`, which is asked for now, is to stay as it is (grown.h).  May wait
+ * for the lock. */
 bool mapping_stays(const void *p, size_t size);
 
 /* Frees the mapping that starts at `p`; false if there is none. */
