@@ -108,12 +108,10 @@ static bool mapping_fits(const void *p, size_t size)
  * largest class. */
 static bool stays(const void *p, struct block old, size_t size)
 {
-    if (!block_fits(old.bytes, size))
-        return false;
-    if (size <= CLASS_BYTES_MAX)
-        return true;
-    return old.kind == block_mapping ? mapping_fits(p, size)
-                                     : old.kind != block_large || old.bytes - size <= old.bytes / 8;
+    if (old.kind == block_mapping && size > CLASS_BYTES_MAX && size <= old.bytes)
+        return mapping_fits(p, size); /* half of it may be room */
+    return block_fits(old.bytes, size) &&
+           (old.kind != block_large || size <= CLASS_BYTES_MAX || old.bytes - size <= old.bytes / 8);
 }
 
 /* What a quick look does not find; and size 0. */

@@ -61,5 +61,5 @@ bool grown_stays(struct mapping *m, size_t size)
     const bool is_cut = size < m->asked && m->bytes - size > m->bytes / 8;
     if (!is_cut)
         m->asked = size;
-    return !is_cut || (m->swings == SWINGS && os_now_ns() - m->swung_ns <= SWING_NS);
+    return !is_cut || (size >= m->asked / 2 && m->swings == SWINGS && os_now_ns() - m->swung_ns <= SWING_NS);
 }

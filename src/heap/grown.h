@@ -18,8 +18,8 @@ void grown_note_freed(void);
 /* A mapping is made longer or shorter.  Under mapping_lock. */
 void grown_note_resized(struct mapping *m, size_t bytes);
 /* Whether one that is long enough for `size` keeps its length: no less is asked for than before, or less by an eighth
- * at most; or it was made shorter and longer twice, within a second each time, and not long ago: the system would
- * give and take its pages each time.  Under mapping_lock. */
+ * at most; or it was made shorter and longer twice, within a second each time, and not long ago, and half is to stay
+ * at least: the system would give and take its pages each time.  Under mapping_lock. */
 bool grown_stays(struct mapping *m, size_t size);
 
 #endif

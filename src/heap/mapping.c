@@ -4,6 +4,7 @@
  */
 #include "heap/mapping.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/bits.h"
@@ -74,15 +75,28 @@ static size_t bytes_for(size_t size)
     return align_up(max_size(size, 1), os_page_bytes);
 }
 
-/* One that gets longer gets room: in small steps the system is asked once for many, and huge pages are moved whole.
- * Not more than realloc leaves a block when it is asked for less (core/realloc.c); and none in the hardened library,
- * where the guard lies right behind what was asked for. */
+#ifndef SUTLER_HARDENED
+/* As it was when the first one grew. */
+static bool may_map_freely(void)
+{
+    static _Atomic(enum { not_asked, no, yes }) known;
+    int answer = atomic_load_explicit(&known, memory_order_relaxed);
+    if (answer == not_asked)
+        atomic_store_explicit(&known, answer = os_may_map_freely() ? yes : no, memory_order_relaxed);
+    return answer == yes;
+}
+#endif
+
+/* One that gets longer gets room: in small steps the system is asked once for many, and huge pages are moved whole.  An
+ * eighth at most where address space is limited; and none in the hardened library, where the guard lies right behind
+ * what was asked for. */
 static size_t with_room(size_t wanted)
 {
 #ifdef SUTLER_HARDENED
     return wanted;
 #else
-    return align_up(wanted, HUGE_PAGE_BYTES);
+    const size_t room = align_up(wanted, HUGE_PAGE_BYTES) - wanted;
+    return wanted + (may_map_freely() ? room : min_size(room, align_down(wanted / 8, os_page_bytes)));
 #endif
 }
 

@@ -19,12 +19,14 @@
 #define COUNT 8
 
 static bool refuse_remaps;
+static unsigned remaps;
 
 /* The linker wraps it. */
 void *__real_os_remap(void *address, size_t old_size, size_t new_size, bool may_move);
 void *__wrap_os_remap(void *address, size_t old_size, size_t new_size, bool may_move);
 void *__wrap_os_remap(void *address, size_t old_size, size_t new_size, bool may_move)
 {
+    remaps++;
     return refuse_remaps ? NULL : __real_os_remap(address, old_size, new_size, may_move);
 }
 
@@ -111,6 +113,31 @@ static void what_shrinks_is_cut(void)
     EXPECT((p = realloc(p, less + step)) != NULL && mapping_bytes(p, true) == align_up(less + step, HUGE_PAGE_BYTES));
     EXPECT((p = realloc(p, less + 2 * step)) != NULL);
     EXPECT_EQ(mapping_bytes(p, true), align_up(less + step, HUGE_PAGE_BYTES));
+    free(p);
+}
+
+/* One that is made a little longer and shorter again where a huge page ends, and so gets room for another one. */
+static void what_swings_stays(void)
+{
+    const size_t end = align_up(2 * BLOCK_BYTES, HUGE_PAGE_BYTES), turns = 100;
+    char *p = sparse_among_others();
+    for (size_t i = 0; i < turns; i++) {
+        EXPECT((p = realloc(p, end + os_page_bytes)) != NULL && mapping_bytes(p, true) > end);
+        EXPECT((p = realloc(p, end / 2 + os_page_bytes)) != NULL && mapping_bytes(p, true) > end / 2);
+    }
+    unit_say("%u remaps in %zu turns\n", remaps, turns);
+    EXPECT(remaps < turns / 2);
+    free(p);
+}
+
+/* Where address space is limited, room is not to use it up. */
+static void room_is_short_under_a_limit(void)
+{
+    const size_t most = BLOCK_BYTES + os_page_bytes;
+    char *span = sparse_among_others();
+    EXPECT(setrlimit(RLIMIT_AS, &(struct rlimit){(rlim_t)64 << 30, (rlim_t)64 << 30}) == 0);
+    char *p = realloc(span, most);
+    EXPECT(p != NULL && mapping_bytes(p, true) >= most && mapping_bytes(p, true) <= most + most / 8);
     free(p);
 }
 
@@ -207,6 +234,8 @@ int main(void)
     in_a_child(without_memory_it_stays);
     in_a_child(what_cannot_be_lengthened_goes_back);
     in_a_child(what_shrinks_is_cut);
+    in_a_child(what_swings_stays);
+    in_a_child(room_is_short_under_a_limit);
     in_a_child(what_is_locked_stays_so);
     in_a_child(pages_move_at_a_step);
     in_a_child(pages_move_at_a_doubling);
