@@ -30,10 +30,10 @@ static void *become_mapping(void *p, size_t bytes, size_t size, bool moved)
     return block == NULL || moved ? block : replace(p, bytes, block);
 }
 
-/* Copies to another block. */
-static NOINLINE void *move(void *p, struct block old, size_t size)
+/* Copies to another block, longer or shorter. */
+static NOINLINE void *move(void *p, size_t bytes, size_t size)
 {
-    bool shrinks = size <= old.bytes;
+    bool shrinks = size <= bytes;
     int error = shrinks ? errno : 0;
     void *block = sutler_malloc(size);
     if (unlikely(block == NULL)) {
@@ -42,7 +42,7 @@ static NOINLINE void *move(void *p, struct block old, size_t size)
         errno = error; /* it stays where it is */
         return p;
     }
-    return replace(p, min_size(old.bytes, size), block);
+    return replace(p, min_size(bytes, size), block);
 }
 
 /* Moves `bytes` of the block to another one of `size`: so strings and arrays grow, piece by piece.  NULL without
@@ -56,13 +56,13 @@ static NOINLINE void *copy(void *p, size_t bytes, size_t size)
 
 /* A span that grows becomes a mapping where that suits it.  Else one that grows in small steps gets room, so that it is
  * not copied at each.  NULL if it is to be copied as others are. */
-static void *grow_span(void *p, struct block old, size_t size)
+static void *grow_span(void *p, size_t bytes, size_t size)
 {
-    const bool is_step = size - old.bytes < old.bytes / 5;
-    const size_t roomy = is_step ? old.bytes + old.bytes / 4 : size;
+    const bool is_step = size - bytes < bytes / 5;
+    const size_t roomy = is_step ? bytes + bytes / 4 : size;
     const bool suits = size >= GROWN_BYTES_MIN && grown_suits_mapping(roomy);
-    void *mapping = suits || size >= MAPPING_BYTES_MIN ? become_mapping(p, old.bytes, size, suits) : NULL;
-    return mapping != NULL || !is_step ? mapping : move(p, old, roomy);
+    void *mapping = suits || size >= MAPPING_BYTES_MIN ? become_mapping(p, bytes, size, suits) : NULL;
+    return mapping != NULL || !is_step ? mapping : move(p, bytes, roomy);
 }
 
 /* For a large block that could not be resized where it is.  If it is a mapping, there is no memory, and a copy would
@@ -73,9 +73,9 @@ static COLD void *resize_hard(void *p, struct block old, size_t size)
     bool grows = size > old.bytes;
     void *moved = grows && old.kind == block_mapping ? resize_last_resort(p, size) : NULL;
     if (grows && old.kind == block_large)
-        moved = grow_span(p, old, size);
+        moved = grow_span(p, old.bytes, size);
     if (moved == NULL)
-        moved = move(p, old, size);
+        moved = move(p, old.bytes, size);
     if (moved == NULL && old.kind == block_large)
         moved = resize_last_resort(p, size);
     if (moved != NULL)
@@ -145,7 +145,7 @@ static NOINLINE void *resize(void *p, size_t size)
         slow_leave();
         return moved != NULL ? moved : resize_hard(p, old, size);
     }
-    return move(p, old, size);
+    return move(p, old.bytes, size);
 }
 
 void *sutler_realloc(void *p, size_t size)
@@ -156,8 +156,7 @@ void *sutler_realloc(void *p, size_t size)
     if (block_fits(bytes, size))
         return p;
     slow_if_unmanaged();
-    return bytes < size ? copy(p, bytes, size)
-                        : move(p, (struct block){.kind = block_superblock, .bytes = bytes}, size);
+    return bytes < size ? copy(p, bytes, size) : move(p, bytes, size);
 }
 ALSO(realloc, sutler_realloc)
 

@@ -183,7 +183,7 @@ bool large_span_give(void *p)
     return true;
 }
 
-/* The pages of a span become a mapping's.  NULL if they cannot: it is as it was.  Huge pages would be broken. */
+/* The pages of a span become a mapping's.  NULL if they cannot, or huge pages would be broken: it is as it was. */
 static void *move_out(void *p, size_t size)
 {
     const uint32_t first = slice_of(p);
@@ -208,8 +208,8 @@ void *large_take_grown(void *p, size_t size, bool *moved)
 {
     ASSERT(size >= GROWN_BYTES_MIN);
     large_give_deferred();
-    void *block = mapping_take_kept(size, BLOCK_ALIGNMENT);
-    *moved = block == NULL && *moved && (block = move_out(p, size)) != NULL;
+    void *block = *moved ? mapping_take_kept(size, BLOCK_ALIGNMENT) : NULL;
+    *moved = *moved && block == NULL && (block = move_out(p, size)) != NULL;
     return block != NULL ? block : take(size, BLOCK_ALIGNMENT, false, &(bool){false});
 }
 

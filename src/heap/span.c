@@ -34,14 +34,20 @@ static uint32_t take_lengthened(struct arena *a, size_t slices)
     return last;
 }
 
-/* The front of a free span of `least` slices or more that has pages, of which there were *have; SLICE_NONE if there is
- * none. */
-static uint32_t cut_used(const struct arena *a, size_t least, size_t slices, size_t *have)
+/* A free span of `least` slices or more that has pages; SLICE_NONE if there is none. */
+static uint32_t find_used(const struct arena *a, size_t least)
 {
     if (span_count.dirty_bytes < least << SLICE_SHIFT)
         return SLICE_NONE;
     uint32_t first = arena_find_used(a, least);
-    if (!arena_is_used(first))
+    return arena_is_used(first) ? first : SLICE_NONE;
+}
+
+/* The front of one, of which there were *have. */
+static uint32_t cut_used(const struct arena *a, size_t least, size_t slices, size_t *have)
+{
+    uint32_t first = find_used(a, least);
+    if (first == SLICE_NONE)
         return SLICE_NONE;
     *have = slice_at(first)->slices;
     arena_cut(first, first, slices);
@@ -147,7 +153,7 @@ bool span_is_there(size_t slices)
     if (span_dirty_bytes() < slices << SLICE_SHIFT)
         return false;
     lock_take(&span_lock);
-    const bool is = arena_is_used(arena_find_used(&arena[span_large], slices));
+    const bool is = find_used(&arena[span_large], slices) != SLICE_NONE;
     lock_release(&span_lock);
     return is;
 }

@@ -63,8 +63,9 @@ static size_t pages_there(const char *block)
 
 static bool can_move(void)
 {
-    char *old = os_map(os_page_bytes), *new = os_move_pages(old, os_page_bytes);
+    char *old = os_map(os_page_bytes);
     EXPECT(old != NULL);
+    char *new = os_move_pages(old, os_page_bytes);
     os_unmap(old, os_page_bytes);
     if (new != NULL)
         os_unmap(new, os_page_bytes);
