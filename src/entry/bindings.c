@@ -56,13 +56,19 @@ static const ElfW(Sym) * definition(const struct link_map *library, const char *
     return symbol != NULL && symbol->st_shndx != SHN_UNDEF ? symbol : NULL;
 }
 
-bool bindings_defined_before(const struct link_map *own, const char *name)
+bool bindings_defines(const struct link_map *library, const char *name)
 {
     struct symbols s;
+    return definition(library, name, &s) != NULL;
+}
+
+const struct link_map *bindings_definer_before(const struct link_map *own, const char *name)
+{
+    const struct link_map *first = NULL;
     for (const struct link_map *library = own->l_prev; library != NULL; library = library->l_prev)
-        if (definition(library, name, &s) != NULL)
-            return true;
-    return false;
+        if (bindings_defines(library, name))
+            first = library;
+    return first;
 }
 
 ElfW(Addr) bindings_defined_after(const struct link_map *own, const char *name, const struct link_map **where)

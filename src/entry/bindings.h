@@ -20,8 +20,9 @@ bool bindings_symbols(const struct link_map *library, struct symbols *s);
  * more. */
 ElfW(Sym) * bindings_find(const struct symbols *s, const char *name, const ElfW(Sym) * before);
 
-/* Whether a library before `own`, or the program, defines `name`. */
-bool bindings_defined_before(const struct link_map *own, const char *name);
+/* Whether a library, or the program, defines `name`; and the first one before `own` that does, or NULL. */
+bool bindings_defines(const struct link_map *library, const char *name);
+const struct link_map *bindings_definer_before(const struct link_map *own, const char *name);
 
 /* The address that `name` has in the first library after `own` that defines it, and which one that is; 0: in none. */
 ElfW(Addr) bindings_defined_after(const struct link_map *own, const char *name, const struct link_map **where);

@@ -10,7 +10,9 @@
  *
  * A name is left alone where another library stands between us and libc with a definition of its own: it may look for
  * the next one when it is called, and would find itself.  Without the flag so is a name that somebody before us
- * defines: it may be looking in libc for what is behind it.
+ * defines: it may be looking in libc for what is behind it.  With the flag such a name leads to that definition if it
+ * is from a malloc, which is to get its blocks back, and to ours if it is not: wrappers of other calls open libc with
+ * the flag to look behind themselves (libuid_wrapper does).
  *
  * Only in the shared library: a static program's libc has no symbols to look up.
  */
@@ -21,16 +23,18 @@
 #include "entry/bindings.h"
 #include "options/options.h"
 
-/* `name` in libc: all versions of it that are the next definition after ours. */
-static void redirect(const struct symbols *libc, const char *name, struct changes *c)
+/* `name` in libc: all versions of it that are the next definition after ours.  `ours`: to this one, not to what the
+ * rest of the program has. */
+static void redirect(const struct symbols *libc, const char *name, ElfW(Addr) ours, struct changes *c)
 {
     ElfW(Sym) *symbol = bindings_find(libc, name, NULL);
     if (symbol == NULL)
         return;
-    ElfW(Addr) next = (ElfW(Addr))dlsym(RTLD_NEXT, name), everybodys = (ElfW(Addr))dlsym(RTLD_DEFAULT, name);
+    const ElfW(Addr) next = (ElfW(Addr))dlsym(RTLD_NEXT, name),
+                     to = ours != 0 ? ours : (ElfW(Addr))dlsym(RTLD_DEFAULT, name);
     for (; next != 0 && symbol != NULL; symbol = bindings_find(libc, name, symbol))
         if (libc->base + symbol->st_value == next)
-            changes_add(c, &symbol->st_value, everybodys - libc->base);
+            changes_add(c, &symbol->st_value, to - libc->base);
 }
 
 enum extent {
@@ -61,9 +65,13 @@ static void redirect_ours(enum extent extent)
     /* Those before the first of the hash table are what it needs of others. */
     struct changes c = {0};
     for (size_t index = ours.first, count = symbols_count(&ours); index < count; index++) {
-        const char *name = ours.names + ours.table[index].st_name;
-        if (extent == redirected_all || !bindings_defined_before(own, name))
-            redirect(&libcs, name, &c);
+        const ElfW(Sym) *symbol = &ours.table[index];
+        const char *name = ours.names + symbol->st_name;
+        const struct link_map *before = bindings_definer_before(own, name);
+        if (before == NULL)
+            redirect(&libcs, name, 0, &c);
+        else if (extent == redirected_all)
+            redirect(&libcs, name, bindings_defines(before, "malloc") ? 0 : ours.base + symbol->st_value, &c);
     }
     changes_make(&c);
 }

@@ -133,7 +133,7 @@ static bool is_any_replaced(const struct link_map *own)
                                         "_ZnamSt11align_val_t",
                                         "_ZdaPvSt11align_val_t"};
     for (unsigned i = 0; i < ARRAY_LEN(basic); i++)
-        if (bindings_defined_before(own, basic[i]))
+        if (bindings_definer_before(own, basic[i]) != NULL)
             return true;
     return false;
 }
@@ -157,7 +157,7 @@ static void find_moves(struct moves *m)
     for (size_t i = ours.first, count = symbols_count(&ours); i < count && m->count < MOVES_MAX; i++) {
         const char *name = ours.names + ours.table[i].st_name;
         const ElfW(Addr) next = is_operator(name) ? bindings_defined_after(m->own, name, &where) : 0;
-        if (next != 0 && !bindings_defined_before(m->own, name))
+        if (next != 0 && bindings_definer_before(m->own, name) == NULL)
             m->move[m->count++] = (struct move){name, &ours.table[i], ours.base + ours.table[i].st_value, next};
     }
 }
