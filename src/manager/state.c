@@ -45,7 +45,9 @@ void manager_forbid(void)
     while (!atomic_compare_exchange_strong(&manager_life.word, &seen, (seen & ~MANAGER_STATE_MASK) | manager_forbidden))
         continue;
     atomic_store(&manager_is_missing, true);
-    os_futex_wake_all(&manager_life.word);
+    /* Where there was none nobody waits, and a filter that is in force by now may kill for the call. */
+    if (manager_state_in(seen) == manager_busy || manager_state_in(seen) == manager_asleep)
+        os_futex_wake_all(&manager_life.word);
 }
 
 void manager_ask_to_stop(void)
@@ -56,6 +58,8 @@ void manager_ask_to_stop(void)
 
 void manager_stay_away(uint64_t for_ns)
 {
+    if (manager_state() == manager_forbidden) /* it does; and the time may not be asked any more */
+        return;
     uint64_t until_ns = os_now_ns() + for_ns, seen = atomic_load(&manager_life.not_before_ns);
     while (seen < until_ns && !atomic_compare_exchange_strong(&manager_life.not_before_ns, &seen, until_ns))
         continue;
