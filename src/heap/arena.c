@@ -105,6 +105,26 @@ bool arena_is_used(uint32_t first)
     return first != SLICE_NONE && slice_at(first)->content == content_used;
 }
 
+uint32_t arena_aligned_from(uint32_t first, size_t align_slices)
+{
+    return slice_of((void *)align_up((uintptr_t)slice_address(first), align_slices << SLICE_SHIFT));
+}
+
+uint32_t arena_find_aligned(const struct arena *a, size_t slices, size_t align_slices, size_t most)
+{
+    uint32_t best = SLICE_NONE;
+    for (unsigned bin = bin_next(a, bin_of(slices)); best == SLICE_NONE && bin < BIN_COUNT;
+         bin = bin + 1 < BIN_COUNT ? bin_next(a, bin + 1) : BIN_COUNT) {
+        uint32_t at = a->bin_head[bin] - 1;
+        for (size_t i = 0; at != SLICE_NONE && i < most; at = slice_at(at)->next, i++) {
+            const size_t have = slice_at(at)->slices, head = arena_aligned_from(at, align_slices) - at;
+            if (head + slices <= have && (best == SLICE_NONE || have < slice_at(best)->slices))
+                best = at;
+        }
+    }
+    return best;
+}
+
 uint32_t arena_find_used(const struct arena *a, size_t slices)
 {
     uint32_t found = arena_find(a, slices);

@@ -51,6 +51,11 @@ uint32_t arena_find(const struct arena *a, size_t slices);
 uint32_t arena_find_used(const struct arena *a, size_t slices);
 bool arena_is_used(uint32_t first); /* whether this one, if it is not SLICE_NONE, does */
 
+/* The first slice from `first` on at a multiple of so many slices; and the shortest free span with `slices` from such a
+ * one on, of the first `most` of each bin, or SLICE_NONE. */
+uint32_t arena_aligned_from(uint32_t first, size_t align_slices);
+uint32_t arena_find_aligned(const struct arena *a, size_t slices, size_t align_slices, size_t most);
+
 /* The first slice of the free span of this arena that begins or ends with `slice`, which may lie outside of the region;
  * or SLICE_NONE. */
 uint32_t arena_free_neighbour(uint32_t slice, const struct arena *a);

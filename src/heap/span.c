@@ -93,27 +93,50 @@ static uint32_t take_near(size_t slices)
     return first;
 }
 
+/* Aligned slices of a span that has no room for them wherever they lie: what was aligned before and given back. */
+static uint32_t take_aligned(const struct arena *a, size_t slices, size_t align_slices)
+{
+    const size_t looks = 8; /* in each bin */
+    const uint32_t span = arena_find_aligned(a, slices, align_slices, looks);
+    if (span == SLICE_NONE)
+        return SLICE_NONE;
+    const uint32_t first = arena_aligned_from(span, align_slices);
+    arena_cut(span, first, slices);
+    return first;
+}
+
+/* So many more were taken that some of them begin aligned; the others go back. */
+static uint32_t align(uint32_t at, size_t slices, size_t align_slices)
+{
+    const uint32_t first = arena_aligned_from(at, align_slices), head = first - at,
+                   tail = (uint32_t)(align_slices - 1) - head;
+    if (tail > 0)
+        arena_insert_merged(first + (uint32_t)slices, tail);
+    if (head > 0)
+        arena_insert_merged(at, head);
+    return first;
+}
+
+static uint32_t take_here(enum span_use use, bool near, size_t slices, size_t align_slices)
+{
+    const size_t all = slices + align_slices - 1;
+    uint32_t at = align_slices > 1 ? take_aligned(&arena[use], slices, align_slices) : SLICE_NONE;
+    if (at != SLICE_NONE)
+        return at;
+    at = near ? take_near(all) : SLICE_NONE;
+    if (at == SLICE_NONE)
+        at = take_anywhere(&arena[use], all);
+    if (at == SLICE_NONE) /* no more address space or memory: take from the other arena */
+        at = take_anywhere(&arena[!use], all);
+    return at != SLICE_NONE && align_slices > 1 ? align(at, slices, align_slices) : at;
+}
+
 static bool take(enum span_use use, bool near, size_t slices, size_t align_slices, uint32_t *first)
 {
-    size_t slack = align_slices - 1;
-    if (slices + slack > REGION_SLICES_MAX)
+    if (slices + align_slices - 1 > REGION_SLICES_MAX)
         return false;
     lock_take(&span_lock);
-    uint32_t at = near ? take_near(slices + slack) : SLICE_NONE;
-    if (at == SLICE_NONE)
-        at = take_anywhere(&arena[use], slices + slack);
-    if (at == SLICE_NONE) /* no more address space or memory: take from the other arena */
-        at = take_anywhere(&arena[!use], slices + slack);
-    if (at != SLICE_NONE && slack > 0) {
-        uintptr_t address = (uintptr_t)slice_address(at);
-        uint32_t head = (uint32_t)((align_up(address, align_slices << SLICE_SHIFT) - address) >> SLICE_SHIFT);
-        uint32_t tail = (uint32_t)slack - head;
-        if (tail > 0)
-            arena_insert_merged(at + head + (uint32_t)slices, tail);
-        if (head > 0)
-            arena_insert_merged(at, head);
-        at += head;
-    }
+    const uint32_t at = take_here(use, near, slices, align_slices);
     if (at != SLICE_NONE) {
         span_count_taken(at, slices);
         *first = at;

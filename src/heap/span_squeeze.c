@@ -54,31 +54,15 @@ static void consolidate(void)
     insertions = arena_insertions;
 }
 
-/* The first aligned slice from `first` on. */
-static uint32_t aligned_from(uint32_t first, size_t align_slices)
-{
-    return slice_of((void *)align_up((uintptr_t)slice_address(first), align_slices << SLICE_SHIFT));
-}
-
-static bool fits(uint32_t first, size_t slices, size_t align_slices)
-{
-    size_t head = aligned_from(first, align_slices) - first;
-    return head + slices <= slice_at(first)->slices;
-}
-
 /* The shortest free span that has room, so that the others stay long; SLICE_NONE if there is none. */
 static uint32_t find(size_t slices, size_t align_slices)
 {
     uint32_t best = SLICE_NONE;
-    size_t best_slices = SIZE_MAX;
-    for (const struct arena *a = arena; a < arena + ARRAY_LEN(arena); a++)
-        for (unsigned bin = bin_next(a, bin_of(slices)); bin < BIN_COUNT;
-             bin = bin + 1 < BIN_COUNT ? bin_next(a, bin + 1) : BIN_COUNT)
-            for (uint32_t at = a->bin_head[bin] - 1; at != SLICE_NONE; at = slice_at(at)->next)
-                if (slice_at(at)->slices < best_slices && fits(at, slices, align_slices)) {
-                    best_slices = slice_at(at)->slices;
-                    best = at;
-                }
+    for (const struct arena *a = arena; a < arena + ARRAY_LEN(arena); a++) {
+        const uint32_t found = arena_find_aligned(a, slices, align_slices, SIZE_MAX);
+        if (best == SLICE_NONE || (found != SLICE_NONE && slice_at(found)->slices < slice_at(best)->slices))
+            best = found;
+    }
     return best;
 }
 
@@ -92,7 +76,7 @@ static uint32_t free_end(void)
 /* Opens what the free end lacks of `slices`; elsewhere if it cannot be there. */
 static bool open_missing(size_t slices, size_t align_slices)
 {
-    if (!arena_open(&arena[span_large], aligned_from(free_end(), align_slices) + slices - region_end()))
+    if (!arena_open(&arena[span_large], arena_aligned_from(free_end(), align_slices) + slices - region_end()))
         return false;
     consolidate();
     return true;
@@ -110,7 +94,7 @@ bool span_squeeze(size_t slices, size_t align_slices, uint32_t *first)
     for (int i = 0; found == SLICE_NONE && i < tries && open_missing(slices, align_slices); i++)
         found = find(slices, align_slices);
     if (found != SLICE_NONE) {
-        *first = aligned_from(found, align_slices);
+        *first = arena_aligned_from(found, align_slices);
         arena_cut(found, *first, slices);
         span_count_taken(*first, slices);
     }
