@@ -6,7 +6,10 @@
 #include "heap/purge_round.h"
 #include "os/os.h"
 
-#define PAUSE_TIMES 32u /* a pause is so many times as long as the piece before it */
+/* A pause is so many times as long as the piece before it; and while the program opens much memory that it need not
+ * have, were what is free given back. */
+#define PAUSE_TIMES 32u
+#define PAUSE_TIMES_GROWING 4u
 /* A piece begins no work after so long.  Where slow paths are rare it is late, and makes up for that: it may be longer,
  * up to the second bound, and the pause is the shorter. */
 #define PIECE_NS 50000ull
@@ -23,10 +26,15 @@ _Atomic bool decay_is_under_way;
 /* In a pass. */
 static struct purge_round current = {.step = round_over};
 static uint64_t round_due_ns, round_ns = ROUND_NS;
+static size_t opened_before; /* when the round before this one began */
+static unsigned pause_times = PAUSE_TIMES;
 static enum purge_what next_what = purge_decay;
 
 static void begin_round(uint64_t now_ns)
 {
+    const size_t opened = region_opened_bytes();
+    pause_times = opened - opened_before > opened / 16 ? PAUSE_TIMES_GROWING : PAUSE_TIMES;
+    opened_before = opened;
     round_begin(&current, next_what, true);
     round_due_ns = now_ns + round_ns;
 }
@@ -46,13 +54,13 @@ static uint64_t run_piece(uint64_t now_ns, uint64_t late_ns)
         begin_round(now_ns);
         late_ns = 0;
     }
-    const uint64_t since_ns = now_ns, end_ns = now_ns + max_size(PIECE_NS, late_ns / PAUSE_TIMES);
+    const uint64_t since_ns = now_ns, end_ns = now_ns + max_size(PIECE_NS, late_ns / pause_times);
     do {
         round_go_on(&current);
         now_ns = os_now_ns();
     } while (!round_is_over(&current) && now_ns < end_ns);
     atomic_store_explicit(&decay_is_under_way, !round_is_over(&current), memory_order_relaxed);
-    uint64_t rested_ns = now_ns + PAUSE_TIMES * (now_ns - since_ns) - late_ns;
+    uint64_t rested_ns = now_ns + pause_times * (now_ns - since_ns) - late_ns;
     if (!round_is_over(&current))
         return rested_ns;
     end_round();
