@@ -19,15 +19,16 @@ static void *replace(void *p, size_t bytes, void *by)
     return by;
 }
 
-/* A span becomes a mapping, which grows without being copied; `moved`: its pages do, if they can.  NULL without
+/* A span becomes a mapping, which grows without being copied; if it `suits`, its pages are moved.  NULL without
  * memory. */
-static void *become_mapping(void *p, size_t bytes, size_t size, bool moved)
+static void *become_mapping(void *p, size_t bytes, size_t size, bool suits)
 {
     if (!slow_enter())
         return NULL;
-    void *block = large_take_grown(p, size, &moved);
+    void *moved = suits ? large_move_out(p, size) : NULL;
+    void *block = moved == NULL ? large_take_mapping(size) : NULL;
     slow_leave();
-    return block == NULL || moved ? block : replace(p, bytes, block);
+    return block != NULL ? replace(p, bytes, block) : moved;
 }
 
 /* Copies to another block, longer or shorter. */
@@ -85,7 +86,7 @@ static COLD void *resize_hard(void *p, struct block old, size_t size)
 
 /* A span of which less than half is to stay, as of a buffer that is cut to what it holds, is copied: then it is whole
  * for whoever wants one as long.  Cut where it is, each such buffer would leave a piece that is too short for the next
- * one.  NULL without memory: it is to be cut where it is. */
+ * one.  But if much is to stay, copying takes long.  NULL without memory: it is to be cut where it is. */
 static void *move_to_shorter(void *p, size_t size)
 {
     int error = errno;
@@ -135,7 +136,7 @@ static NOINLINE void *resize(void *p, size_t size)
     }
     if (stays(p, old, size))
         return p;
-    const bool is_little = size < old.bytes && !block_fits(old.bytes, size);
+    const bool is_little = size < min_size(old.bytes, GROWN_BYTES_MIN) && !block_fits(old.bytes, size);
     void *shorter = old.kind == block_large && is_little ? move_to_shorter(p, size) : NULL;
     if (shorter != NULL)
         return shorter;

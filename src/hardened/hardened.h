@@ -86,6 +86,8 @@ void *large_harden(size_t size, size_t alignment, bool *zero, enum family family
 void large_unharden(void *p, struct claim claim);
 /* In place, or moved by the system; NULL: neither.  What becomes small keeps room of a large one. */
 void *large_reharden(void *p, struct live live, size_t size);
+/* A mapping for a span that grows: the system moves it without copying.  NULL if that is not to be, or cannot. */
+void *large_harden_grown(size_t size, enum family family);
 /* Gives the plain library what is in quarantine, or the sweep; true if there was any. */
 bool large_release_all(void);
 /* A freed block that is none of a superblock's, still in quarantine or kept. */

@@ -16,6 +16,7 @@
 #include "hardened/sweep.h"
 #include "hardened/trace.h"
 #include "heap/filling.h"
+#include "heap/grown.h"
 #include "heap/large.h"
 #include "heap/mapping.h"
 #include "heap/mapping_table.h"
@@ -150,6 +151,20 @@ void *large_harden(size_t size, size_t alignment, bool *zero, enum family family
     }
     dress_large(
         p, (struct live){.bytes = block.bytes - marks.guard_bytes, .size = size, .family = family, .kind = block.kind});
+    return p;
+}
+
+void *large_harden_grown(size_t size, enum family family)
+{
+    if (size < GROWN_BYTES_MIN || size > PTRDIFF_MAX || !grown_may_be_mapping() || !slow_enter())
+        return NULL;
+    void *p = large_take_mapping(padded(size));
+    slow_leave();
+    if (p != NULL)
+        dress_large(p, (struct live){.bytes = mapping_bytes(p, true) - marks.guard_bytes,
+                                     .size = size,
+                                     .family = family,
+                                     .kind = block_mapping});
     return p;
 }
 

@@ -34,7 +34,10 @@ static void *resize_here(void *p, struct live live, size_t size)
 static NOINLINE void *move(void *p, struct live live, size_t size)
 {
     int error = errno;
-    void *block = sutler_malloc(size);
+    const bool is_growing_span = live.kind == block_large && size > live.size;
+    void *block = is_growing_span ? large_harden_grown(size, live.family) : NULL;
+    if (block == NULL)
+        block = sutler_malloc(size);
     if (unlikely(block == NULL)) {
         if (size > live.size)
             return NULL;

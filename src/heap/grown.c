@@ -19,9 +19,14 @@ static _Atomic unsigned left_to_stay;
 #define SWINGS   2u
 #define SWING_NS 1000000000ull
 
+bool grown_may_be_mapping(void)
+{
+    return mapping_table_count() < GROWN_MAX;
+}
+
 bool grown_suits_mapping(size_t bytes)
 {
-    if (mapping_table_count() >= GROWN_MAX || span_is_there(slices_for(bytes)))
+    if (!grown_may_be_mapping() || span_is_there(slices_for(bytes)))
         return false;
     const unsigned left = atomic_load_explicit(&left_to_stay, memory_order_relaxed);
     if (left > 0)

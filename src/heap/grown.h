@@ -12,6 +12,8 @@ struct mapping;
 /* Whether a span that is to grow, and would be copied to one of `bytes`, had better become a mapping, which the system
  * moves without copying.  Any thread; may wait for span_lock. */
 bool grown_suits_mapping(size_t bytes);
+/* Whether there may be one more of those. */
+bool grown_may_be_mapping(void);
 /* A mapping that grew was freed. */
 void grown_note_freed(void);
 

@@ -183,13 +183,21 @@ bool large_span_give(void *p)
     return true;
 }
 
-/* The pages of a span become a mapping's.  NULL if they cannot, or huge pages would be broken: it is as it was. */
-static void *move_out(void *p, size_t size)
+void *large_take_mapping(size_t size)
+{
+    ASSERT(size >= GROWN_BYTES_MIN);
+    return take(size, BLOCK_ALIGNMENT, false, &(bool){false});
+}
+
+/* Nor where huge pages would be broken. */
+void *large_move_out(void *p, size_t size)
 {
     const uint32_t first = slice_of(p);
     struct slice *s = slice_at(first);
     const size_t slices = s->slices;
-    if (os_makes_all_pages_huge() || huge_is_asked_for(p, slices << SLICE_SHIFT) || !free_once(s))
+    large_give_deferred();
+    if (os_makes_all_pages_huge() || huge_is_asked_for(p, slices << SLICE_SHIFT) || mapping_is_kept(size) ||
+        !free_once(s))
         return NULL;
     const bool was_watched = forget(p, slices << SLICE_SHIFT);
     if (s->was_zero)
@@ -202,15 +210,6 @@ static void *move_out(void *p, size_t size)
     if (was_watched)
         filling_go_on(mapping != NULL ? mapping : p, mapping != NULL ? size : slices << SLICE_SHIFT);
     return mapping;
-}
-
-void *large_take_grown(void *p, size_t size, bool *moved)
-{
-    ASSERT(size >= GROWN_BYTES_MIN);
-    large_give_deferred();
-    void *block = *moved ? mapping_take_kept(size, BLOCK_ALIGNMENT) : NULL;
-    *moved = *moved && block == NULL && (block = move_out(p, size)) != NULL;
-    return block != NULL ? block : take(size, BLOCK_ALIGNMENT, false, &(bool){false});
 }
 
 static void *span_block_resize(void *p, size_t size, bool squeezes)

@@ -18,7 +18,7 @@
 #define GROWN_BYTES_MIN ((size_t)1 << 20)
 #define SPAN_BYTES_MAX ((size_t)64 << 20)
 #define MAPPING_CACHE_BYTES ((size_t)64 << 20)
-#define MAPPING_AMPLE_BYTES ((size_t)512 << 20)
+#define MAPPING_AMPLE_BYTES ((size_t)768 << 20)
 #define MAPPING_DEFERRED_BYTES ((size_t)1 << 30)
 
 /* A block of at least `size` bytes at a multiple of `alignment` (a power of two); NULL without memory.  *zero tells
@@ -27,10 +27,12 @@ void *large_take(size_t size, size_t alignment, bool *zero);
 /* The same before memory is refused: a span or a mapping, whichever can be had. */
 void *large_squeeze(size_t size, size_t alignment, bool *zero);
 
-/* A mapping of at least GROWN_BYTES_MIN, for the span at `p`, which is to grow to its size and may grow again.  If
- * *moved, and there is no kept one, the span's pages become the mapping's, and it is gone; else *moved is false then,
- * and the mapping holds anything. */
-void *large_take_grown(void *p, size_t size, bool *moved);
+/* A mapping of at least GROWN_BYTES_MIN, for a block that may grow again; it may hold anything.  NULL without
+ * memory. */
+void *large_take_mapping(size_t size);
+/* One of which the pages are those of the span at `p`, which is gone then.  NULL if they are better copied: they cannot
+ * be moved, or there is a kept mapping. */
+void *large_move_out(void *p, size_t size);
 
 /* The short ways take no lock: a signal handler may use them wherever it came in, and a child once it has recovered.
  * large_take_kept returns a kept block of that length, which may hold anything, or NULL. large_span_keep frees `p`, the

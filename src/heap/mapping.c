@@ -117,15 +117,25 @@ static bool lengthen(struct mapping *m, size_t bytes)
 void *mapping_take_kept(size_t size, size_t alignment)
 {
     const size_t bytes = bytes_for(size);
-    struct mapping kept = {.bytes = bytes, .asked = size};
+    if (bytes < size)
+        return NULL;
     lock_take(&mapping_lock);
-    kept.address = bytes < size ? 0 : mapping_cache_take(bytes, alignment, &kept.bytes);
+    struct mapping kept = mapping_cache_take(bytes, alignment);
     lock_release(&mapping_lock);
     if (kept.address != 0 && kept.bytes < bytes && !lengthen(&kept, bytes)) {
         os_unmap((void *)kept.address, kept.bytes);
         return NULL;
     }
+    kept.asked = size;
     return enter(kept);
+}
+
+bool mapping_is_kept(size_t size)
+{
+    lock_take(&mapping_lock);
+    const bool is_kept = mapping_cache_serves(bytes_for(size), BLOCK_ALIGNMENT);
+    lock_release(&mapping_lock);
+    return is_kept;
 }
 
 /* For a block that has got or is getting `more` bytes, which are to lie on huge pages. */
@@ -162,19 +172,24 @@ void *mapping_take_pages(void *from, size_t have, size_t size, bool is_fresh)
     return NULL;
 }
 
-void *mapping_take(size_t size, size_t alignment, bool *zero)
+static void *take_fresh(size_t size, size_t alignment)
 {
-    void *kept = mapping_take_kept(size, alignment);
-    *zero = kept == NULL;
-    size_t bytes = bytes_for(size);
-    if (kept != NULL || bytes < size)
-        return kept;
+    const size_t bytes = bytes_for(size);
+    if (bytes < size)
+        return NULL;
     struct mapping fresh = map_block(bytes, alignment);
     fresh.asked = size;
     void *block = enter(fresh);
     if (block != NULL)
         huge_policy_note(block, size, fresh.was_asked);
     return block;
+}
+
+void *mapping_take(size_t size, size_t alignment, bool *zero)
+{
+    void *kept = mapping_take_kept(size, alignment);
+    *zero = kept == NULL;
+    return kept != NULL ? kept : take_fresh(size, alignment);
 }
 
 size_t mapping_bytes(const void *p, bool may_wait)
@@ -196,6 +211,19 @@ static void look(const struct mapping *m, bool was_asked)
         huge_policy_look((void *)m->address, m->asked, min_size(HUGE_PAGE_BYTES, m->asked / 8), was_asked);
 }
 
+/* Nobody knows of it any more.  `wanted`: somebody may want one as long. */
+static void leave(struct mapping m, bool wanted)
+{
+    bool cached = mapping_cache_prepare(m.address, m.bytes, wanted);
+    if (cached) {
+        lock_take(&mapping_lock);
+        cached = mapping_cache_give(m, wanted);
+        lock_release(&mapping_lock);
+    }
+    if (!cached)
+        os_unmap((void *)m.address, m.bytes);
+}
+
 bool mapping_give(void *p)
 {
     struct mapping given = {0};
@@ -212,16 +240,7 @@ bool mapping_give(void *p)
     if (given.grew)
         grown_note_freed();
     look(&given, given.was_asked);
-    /* What is taken so short is mostly a span. */
-    const bool wanted = !given.grew || given.bytes >= MAPPING_BYTES_MIN;
-    bool cached = mapping_cache_prepare(given.address, given.bytes, wanted);
-    if (cached) {
-        lock_take(&mapping_lock);
-        cached = mapping_cache_give(given.address, given.bytes, wanted);
-        lock_release(&mapping_lock);
-    }
-    if (!cached)
-        os_unmap(p, given.bytes);
+    leave(given, !given.grew || given.bytes >= MAPPING_BYTES_MIN); /* what is taken so short is mostly a span */
     return true;
 }
 
@@ -263,13 +282,51 @@ bool mapping_note(const void *p, size_t slack, uint8_t family, bool is_quarantin
 }
 #endif
 
+/* What is cut off is unmapped, or kept, when the lock is released: the system takes long for it. */
+static void *cut(void *p, size_t wanted, size_t asked)
+{
+    struct mapping rest = {0};
+    lock_take(&mapping_lock);
+    struct mapping *m = mapping_table_find((uintptr_t)p);
+    const bool known = m != NULL && wanted <= m->bytes;
+    if (known) {
+        grown_note_resized(m, wanted);
+        rest = (struct mapping){m->address + wanted, m->bytes - wanted, .is_several = m->is_several};
+        mapping_table_set_bytes(m, wanted);
+        m->asked = asked;
+    }
+    lock_release(&mapping_lock);
+    if (rest.bytes >= MAPPING_BYTES_MIN)
+        leave(rest, true);
+    else if (rest.bytes > 0)
+        os_unmap((void *)rest.address, rest.bytes);
+    return known ? p : NULL;
+}
+
+/* Of what is kept and begins where the block ends.  NULL if that is not enough. */
+static void *extend(void *p, size_t wanted, size_t asked)
+{
+    lock_take(&mapping_lock);
+    struct mapping *m = mapping_table_find((uintptr_t)p);
+    const bool extended = m != NULL && mapping_cache_take_at(m->address + m->bytes, wanted - m->bytes);
+    if (extended) {
+        grown_note_resized(m, wanted);
+        mapping_table_set_bytes(m, wanted);
+        m->asked = asked;
+        m->is_several = true;
+        m->is_fresh = false;
+    }
+    lock_release(&mapping_lock);
+    return extended ? p : NULL;
+}
+
 /* The lock is held during the move: otherwise another thread could get the old address before the table knows. */
-static void *resize(void *p, size_t wanted, size_t asked)
+static void *lengthen_block(void *p, size_t wanted, size_t asked)
 {
     lock_take(&mapping_lock);
     bool may_move = mapping_table_reserve(); /* a move leaves a tombstone behind and takes a new entry */
     struct mapping *m = mapping_table_find((uintptr_t)p);
-    void *moved = m == NULL ? NULL : m->bytes == wanted ? p : os_remap(p, m->bytes, wanted, may_move);
+    void *moved = m == NULL ? NULL : os_remap(p, m->bytes, wanted, may_move);
     if (moved != NULL) {
         grown_note_resized(m, wanted);
         m->asked = asked;
@@ -302,6 +359,17 @@ static bool make_one(const struct mapping *now)
     return huge_policy_tells(now->bytes) && os_advise_small((void *)now->address, now->bytes);
 }
 
+/* Kept mappings that were put together and cannot be made one.  It is one afterwards. */
+static void *copy_to_one(void *p, size_t bytes, size_t size)
+{
+    void *one = take_fresh(size, BLOCK_ALIGNMENT);
+    if (one != NULL) {
+        memcpy(one, p, bytes);
+        mapping_give(p);
+    }
+    return one;
+}
+
 void *mapping_resize(void *p, size_t size)
 {
     const size_t wanted = align_up(size, os_page_bytes);
@@ -309,10 +377,16 @@ void *mapping_resize(void *p, size_t size)
         return NULL;
     const struct mapping now = find(p);
     if (wanted <= now.bytes)
-        return resize(p, wanted, size);
+        return cut(p, wanted, size);
+    const size_t roomy = with_room(wanted);
+    void *longer = extend(p, roomy, size);
+    if (longer != NULL)
+        return longer;
     ask_if_full(&now, wanted);
-    void *moved = resize(p, with_room(wanted), size);
-    if (moved == NULL && with_room(wanted) > wanted)
-        moved = resize(p, wanted, size);
-    return moved == NULL && make_one(&now) ? resize(p, wanted, size) : moved;
+    longer = lengthen_block(p, roomy, size);
+    if (longer == NULL && roomy > wanted)
+        longer = lengthen_block(p, wanted, size);
+    if (longer == NULL && make_one(&now))
+        longer = lengthen_block(p, wanted, size);
+    return longer == NULL && now.is_several ? copy_to_one(p, now.bytes, size) : longer;
 }

@@ -7,8 +7,9 @@
 
 #include "base/compiler.h"
 
-/* One that was freed, or NULL. */
+/* One that was freed, or NULL.  And whether there is one that may serve. */
 void *mapping_take_kept(size_t size, size_t alignment);
+bool mapping_is_kept(size_t size);
 void *mapping_take(size_t size, size_t alignment, bool *zero);
 /* One with the pages of `have` bytes of the region, which hold zeros from then on, and as many more as make `size`;
  * NULL (and nothing changed) if that cannot be done.  `is_fresh`: none were there when those were taken. */

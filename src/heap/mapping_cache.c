@@ -21,7 +21,8 @@ static struct kept {
     bool dontfork; /* no forked child has it */
 } cache[CACHE_MAX];
 static size_t cached_bytes;
-
+/* The most that was in use at a time, when a mapping was freed: since the manager's clock came by last, and before. */
+static size_t peak_bytes, peak_before;
 
 static bool has_room(size_t bytes, bool wanted)
 {
@@ -41,11 +42,12 @@ static bool is_ample(size_t bytes)
     return ample_for(cached_bytes + bytes + span_dirty_bytes(), in_use_bytes());
 }
 
-/* Where memory is ample as much is kept as was in use. */
+/* Where memory is ample as much is kept as is in use, this one among it, or as makes up for what was in use lately. */
 static bool is_too_much(size_t bytes)
 {
-    const size_t kept = cached_bytes + bytes, most = min_size(in_use_bytes() + bytes, MAPPING_AMPLE_BYTES);
-    return kept > MAPPING_CACHE_BYTES && (kept > most || !is_ample(bytes));
+    const size_t kept = cached_bytes + bytes, in_use = in_use_bytes(), peak = max_size(peak_bytes, peak_before);
+    const size_t most = max_size(in_use + bytes, peak - min_size(peak, in_use));
+    return kept > MAPPING_CACHE_BYTES && (kept > min_size(most, MAPPING_AMPLE_BYTES) || !is_ample(bytes));
 }
 
 bool mapping_cache_prepare(uintptr_t address, size_t bytes, bool wanted)
@@ -53,20 +55,20 @@ bool mapping_cache_prepare(uintptr_t address, size_t bytes, bool wanted)
     return has_room(bytes, wanted) && (!wanted || is_ample(bytes) || os_give_up((void *)address, bytes));
 }
 
-/* The first bytes of a kept one; the rest stays.  False if the system refuses it. */
-static bool take_from(struct kept *k, size_t bytes)
+/* The first bytes of a kept one; the rest stays.  Address 0 if the system refuses it. */
+static struct mapping take_from(struct kept *k, size_t bytes)
 {
     const struct mapping found = k->mapping;
     /* Children get it when it is out of the cache: one that is made meanwhile does not know of it. */
     mapping_set(&k->mapping, 0, 0);
     if (unlikely(k->dontfork && !os_keep_from_children((void *)found.address, bytes, false))) {
         mapping_set(&k->mapping, found.address, found.bytes);
-        return false;
+        return (struct mapping){0};
     }
     cached_bytes -= bytes;
     if (bytes < found.bytes)
         mapping_set(&k->mapping, found.address + bytes, found.bytes - bytes);
-    return true;
+    return (struct mapping){found.address, bytes, .is_several = found.is_several};
 }
 
 /* The shortest that is long enough; else, if it may be lengthened, the longest of at least half the length; or NULL. */
@@ -85,47 +87,101 @@ static struct kept *find(size_t bytes, size_t alignment)
     return best;
 }
 
-uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got)
+bool mapping_cache_serves(size_t bytes, size_t alignment)
+{
+    ASSERT(lock_is_mine(&mapping_lock));
+    const struct kept *k = find(bytes, alignment);
+    return k != NULL && (k->mapping.bytes >= bytes || !k->mapping.is_several);
+}
+
+struct mapping mapping_cache_take(size_t bytes, size_t alignment)
 {
     ASSERT(lock_is_mine(&mapping_lock));
     struct kept *k = find(bytes, alignment);
     if (k == NULL)
-        return 0;
-    const struct mapping found = k->mapping;
-    const size_t part = bytes < MAPPING_BYTES_MIN ? bytes : align_up(bytes, HUGE_PAGE_BYTES);
-    *got = found.bytes <= bytes + bytes / 4 ? found.bytes : part;
-    return take_from(k, *got) ? found.address : 0;
+        return (struct mapping){0};
+    const size_t have = k->mapping.bytes,
+                 part = bytes < MAPPING_BYTES_MIN ? bytes : align_up(bytes, HUGE_PAGE_BYTES);
+    if (have < bytes && k->mapping.is_several) { /* it makes room for the longer one that is mapped now */
+        k->deferred = true;
+        demand_raise();
+        return (struct mapping){0};
+    }
+    return take_from(k, have <= bytes + bytes / 4 ? have : part);
 }
 
-/* No child is to copy the page tables of what it will unmap, nor to hold what is much.  True if it was tried: if the
- * system refuses, it may have done so for a part. */
-static bool keep_from_children(uintptr_t address, size_t bytes, bool deferred)
-{
-    const bool is_much = deferred || cached_bytes + bytes > MAPPING_CACHE_BYTES;
-    if (is_much)
-        os_keep_from_children((void *)address, bytes, true);
-    return is_much;
-}
-
-bool mapping_cache_give(uintptr_t address, size_t bytes, bool wanted)
+bool mapping_cache_take_at(uintptr_t address, size_t bytes)
 {
     ASSERT(lock_is_mine(&mapping_lock));
-    bool deferred = !wanted || is_too_much(bytes);
-    if (!has_room(bytes, wanted))
-        return false;
-    for (struct kept *k = cache; k < cache + CACHE_MAX; k++) {
-        if (k->mapping.address != 0)
-            continue;
-        k->aged = false;
-        k->deferred = deferred;
-        k->dontfork = keep_from_children(address, bytes, deferred);
-        mapping_set(&k->mapping, address, bytes);
-        cached_bytes += bytes;
-        if (deferred)
-            demand_raise();
-        return true;
-    }
+    for (struct kept *k = cache; k < cache + CACHE_MAX; k++)
+        if (k->mapping.address == address && address != 0)
+            return k->mapping.bytes >= bytes && take_from(k, bytes).address != 0;
     return false;
+}
+
+/* Whether it lies beside this one and may be a part of it: if it is not to go, and was taken or given since the clock
+ * came by.  So of what is kept only as much stays as is used. */
+static bool is_beside(const struct kept *k, struct mapping m)
+{
+    return k->mapping.address != 0 && !k->aged && !k->deferred &&
+           (k->mapping.address + k->mapping.bytes == m.address || m.address + m.bytes == k->mapping.address);
+}
+
+/* What was cut in two, or mapped side by side, is one again, for a longer block: the kept ones beside this one are
+ * taken out of the cache and become a part of it. */
+static void join(struct kept *given)
+{
+    for (struct kept *k = cache; k < cache + CACHE_MAX; k++) {
+        const struct mapping beside = k->mapping, m = given->mapping;
+        if (!is_beside(k, m))
+            continue;
+        mapping_set(&k->mapping, 0, 0);
+        given->dontfork |= k->dontfork;
+        given->mapping = (struct mapping){
+            min_size(beside.address, m.address),
+            beside.bytes + m.bytes,
+            .is_several = true,
+        };
+    }
+}
+
+static struct kept *find_unused(void)
+{
+    for (struct kept *k = cache; k < cache + CACHE_MAX; k++)
+        if (k->mapping.address == 0)
+            return k;
+    return NULL;
+}
+
+bool mapping_cache_give(struct mapping m, bool wanted)
+{
+    ASSERT(lock_is_mine(&mapping_lock));
+    peak_bytes = max_size(peak_bytes, in_use_bytes() + m.bytes);
+    if (!has_room(m.bytes, wanted))
+        return false;
+    struct kept given = {
+        .mapping = {m.address, m.bytes, .is_several = m.is_several},
+        .deferred = !wanted || is_too_much(m.bytes),
+        /* No child is to copy the page tables of what it will unmap, nor to hold what is much. */
+        .dontfork = !wanted || cached_bytes + m.bytes > MAPPING_CACHE_BYTES,
+    };
+    given.dontfork |= given.deferred;
+    if (!given.deferred)
+        join(&given);
+    struct kept *k = find_unused();
+    if (k == NULL)
+        return false;
+    const struct mapping whole = given.mapping;
+    if (given.dontfork) /* it counts so if the system refuses: it may have done so for a part */
+        os_keep_from_children((void *)whole.address, whole.bytes, true);
+    given.mapping.is_several = whole.is_several && !os_is_one_mapping((void *)whole.address, whole.bytes);
+    given.mapping.address = 0; /* set last */
+    *k = given;
+    mapping_set(&k->mapping, whole.address, whole.bytes);
+    cached_bytes += m.bytes;
+    if (given.deferred)
+        demand_raise();
+    return true;
 }
 
 /* Unmaps what is deferred, in pieces off the end: the program's own mmap waits for as long as one takes, a fork or
@@ -159,6 +215,8 @@ size_t mapping_unmap_deferred(size_t most)
 void mapping_age(bool *changed)
 {
     lock_take(&mapping_lock);
+    peak_before = peak_bytes;
+    peak_bytes = 0;
     for (struct kept *k = cache; k < cache + CACHE_MAX; k++)
         if (k->mapping.address != 0) {
             k->deferred |= k->aged;
@@ -174,15 +232,33 @@ size_t mapping_purge(bool *changed)
     return mapping_unmap_deferred(SIZE_MAX);
 }
 
+/* The last bytes of a kept one are due to go: all, or so many that whole huge pages are.  Returns how many. */
+static size_t defer_end(struct kept *k, size_t bytes)
+{
+    const struct mapping m = k->mapping;
+    if (bytes >= m.bytes) {
+        k->deferred = true;
+        return m.bytes;
+    }
+    const size_t end = align_down(bytes, HUGE_PAGE_BYTES);
+    struct kept *other = find_unused();
+    if (end == 0 || other == NULL)
+        return 0;
+    mapping_set(&k->mapping, m.address, m.bytes - end);
+    *other = (struct kept){.mapping = {.is_several = m.is_several}, .deferred = true, .dontfork = k->dontfork};
+    mapping_set(&other->mapping, m.address + m.bytes - end, end);
+    return end;
+}
+
 size_t mapping_trim(size_t keep)
 {
+    size_t left = 0;
     lock_take(&mapping_lock);
-    size_t left = cached_bytes;
-    for (struct kept *k = cache; k < cache + CACHE_MAX; k++)
-        if (k->mapping.address != 0 && left >= keep + k->mapping.bytes) {
-            k->deferred = true;
-            left -= k->mapping.bytes;
-        }
+    for (const struct kept *k = cache; k < cache + CACHE_MAX; k++)
+        left += k->mapping.address != 0 && !k->deferred ? k->mapping.bytes : 0;
+    for (struct kept *k = cache; k < cache + CACHE_MAX && left > keep; k++)
+        if (k->mapping.address != 0 && !k->deferred)
+            left -= defer_end(k, left - keep);
     lock_release(&mapping_lock);
     return mapping_unmap_deferred(SIZE_MAX);
 }

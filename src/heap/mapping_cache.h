@@ -12,19 +12,19 @@
 #ifndef SUTLER_HEAP_MAPPING_CACHE_H
 #define SUTLER_HEAP_MAPPING_CACHE_H
 
-#include <stdint.h>
+#include "heap/mapping_table.h"
 
-#include "base/compiler.h"
-
-/* Takes a mapping, or the beginning of one, and says in *got how large it is: no more than a quarter too large; or, if
- * no more than a page's alignment is asked for, too small by half at most, for the caller to lengthen.  Returns 0 if
- * there is none. */
-uintptr_t mapping_cache_take(size_t bytes, size_t alignment, size_t *got);
+/* Takes a mapping, or the beginning of one: no more than a quarter too large; or, if no more than a page's alignment is
+ * asked for, too small by half at most, for the caller to lengthen.  Its address is 0 if there is none. */
+struct mapping mapping_cache_take(size_t bytes, size_t alignment);
+bool mapping_cache_serves(size_t bytes, size_t alignment);
+/* Takes the first bytes of the one that begins there; false if there is none so long. */
+bool mapping_cache_take_at(uintptr_t address, size_t bytes);
 /* Called before mapping_cache_give with no lock held, for it takes long.  False if the mapping cannot be kept.
  * One that is not `wanted` again only waits for the manager. */
 bool mapping_cache_prepare(uintptr_t address, size_t bytes, bool wanted);
 /* False if it is full: the mapping is the caller's to unmap. */
-bool mapping_cache_give(uintptr_t address, size_t bytes, bool wanted);
+bool mapping_cache_give(struct mapping m, bool wanted);
 
 size_t mapping_cache_bytes(void);
 

@@ -19,6 +19,7 @@ struct mapping {
     bool is_fresh; /* none of its pages were there when it was taken */
     bool was_asked; /* huge pages were asked for, then */
     bool grew; /* it was made longer */
+    bool is_several; /* to the system, it may be, which makes longer only what is one */
     uint8_t swings; /* so often it was made shorter and then longer, within a while each time */
     uint64_t cut_ns, swung_ns; /* when it was made shorter; and longer after that */
 #ifdef SUTLER_HARDENED

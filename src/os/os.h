@@ -59,6 +59,8 @@ void os_unmap(void *address, size_t size);
 
 /* Grows or shrinks a mapping, moving it if `may_move`; NULL (and the mapping unchanged) if that is not possible. */
 void *os_remap(void *address, size_t old_size, size_t new_size, bool may_move);
+/* Whether the range is one mapping to the system, which os_remap lengthens as a whole, or of several. */
+bool os_is_one_mapping(void *address, size_t size);
 
 /* A new mapping with the pages of this range, which stays mapped and reads as zeros from then on.  NULL (and nothing
  * changed) where that is not possible: before Linux 5.7, of locked memory, if the range was advised in part. */

@@ -212,6 +212,15 @@ void *os_remap(void *address, size_t old_size, size_t new_size, bool may_move)
     return sys_failed(result) ? NULL : (void *)result;
 }
 
+/* Asked to lengthen it where it is, the system says EFAULT of several, before it looks for room. */
+bool os_is_one_mapping(void *address, size_t size)
+{
+    const long result = sys_call(SYS_mremap, (long)address, (long)size, (long)(size + os_page_bytes), 0, 0, 0);
+    if (!sys_failed(result))
+        os_unmap((char *)address + size, os_page_bytes);
+    return result != -EFAULT;
+}
+
 bool os_purge_ranges(const struct os_range *ranges, size_t count)
 {
     /* PIDFD_SELF: Linux 6.14; elsewhere the call fails and each range is purged by itself. */

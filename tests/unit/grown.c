@@ -147,15 +147,12 @@ static void what_cannot_be_lengthened_goes_back(void)
 {
     char *span = sparse_among_others();
     const size_t blocks = large_counts().mapping_blocks;
-    bool moved = true;
     refuse_remaps = true;
-    char *mapping = large_take_grown(span, 2 * BLOCK_BYTES, &moved);
+    EXPECT(large_move_out(span, 2 * BLOCK_BYTES) == NULL);
     refuse_remaps = false;
-    EXPECT(mapping != NULL && !moved); /* another one, to copy to */
-    EXPECT_EQ(large_counts().mapping_blocks, blocks + 1);
+    EXPECT_EQ(large_counts().mapping_blocks, blocks);
     EXPECT(large_span_bytes(span) == BLOCK_BYTES && slice_at(slice_of(span))->kind == slice_large);
     expect_filled(span);
-    free(mapping);
     free(span);
 }
 
@@ -184,8 +181,7 @@ static void without_memory_it_stays(void)
     const rlim_t most = pages * os_page_bytes + BLOCK_BYTES + BLOCK_BYTES / 2;
     EXPECT(setrlimit(RLIMIT_AS, &(struct rlimit){most, most}) == 0);
     errno = 0;
-    bool moved = true;
-    EXPECT(large_take_grown(span, BLOCK_BYTES + more, &moved) == NULL && !moved);
+    EXPECT(large_move_out(span, BLOCK_BYTES + more) == NULL && large_take_mapping(BLOCK_BYTES + more) == NULL);
     EXPECT(large_span_bytes(span) == BLOCK_BYTES && slice_at(slice_of(span))->kind == slice_large);
     EXPECT(realloc(span, BLOCK_BYTES + more) == NULL && errno == ENOMEM);
     EXPECT(realloc(span, (size_t)1 << 60) == NULL && errno == ENOMEM);

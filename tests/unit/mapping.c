@@ -15,6 +15,7 @@
 #include "heap/demand.h"
 #include "heap/grown.h"
 #include "heap/large.h"
+#include "heap/mapping_table.h"
 #include "heap/pass.h"
 #include "heap/purge.h"
 #include "heap/region.h"
@@ -300,7 +301,7 @@ static void what_leaves_is_no_childs(bool ample)
 
 /* ---- while much is unmapped, others get in ---- */
 
-static _Atomic unsigned pieces;
+static _Atomic unsigned pieces, unlocked;
 static _Atomic bool others_come, other_was_in;
 
 void __real_os_unmap(void *address, size_t size);
@@ -308,6 +309,7 @@ void __wrap_os_unmap(void *address, size_t size);
 void __wrap_os_unmap(void *address, size_t size)
 {
     __real_os_unmap(address, size);
+    unlocked += !lock_is_mine(&mapping_lock);
     if (!others_come)
         return;
     if (pieces++ == 0)
@@ -420,6 +422,76 @@ static void what_is_kept_is_cut_and_lengthened(void)
     mapping_trim(0);
 }
 
+static char *take_filled(size_t bytes)
+{
+    bool zero;
+    char *p = mapping_take(bytes, 16, &zero);
+    EXPECT(p != NULL);
+    memset(p, 3, bytes);
+    return p;
+}
+
+/* A part that comes back is one with the rest again; but not if that was left alone since the clock came by. */
+static void what_was_cut_in_two_is_one_again(void)
+{
+    const size_t whole = 120ul << 20, part = 80ul << 20;
+    bool zero, changed = false;
+    mapping_trim(0);
+    atomic_store(&unmap_is_async, true);
+    ample_allow((size_t)1 << 30, UINT64_MAX, SIZE_MAX);
+    char *p = take_filled(whole), *q;
+    EXPECT(mapping_give(p));
+    EXPECT(mapping_take(part, 16, &zero) == p && mapping_give(p));
+    EXPECT(mapping_take(whole, 16, &zero) == p && !zero && mapping_bytes(p, true) == whole && p[whole - 1] == 3);
+    EXPECT(mapping_give(p));
+    EXPECT(mapping_take(part, 16, &zero) == p);
+    mapping_age(&changed);
+    EXPECT(changed && mapping_give(p));
+    EXPECT((q = mapping_take(whole, 16, &zero)) != NULL && !zero); /* the part, made longer */
+    EXPECT_EQ(large_counts().cached_bytes, whole - part);
+    EXPECT(mapping_give(q));
+    mapping_trim(0);
+}
+
+/* What is several mappings to the system makes way for a longer one; and as a block it grows all the same. */
+static void what_is_several_is_not_lengthened(void)
+{
+    const size_t whole = 120ul << 20, part = 80ul << 20, more = 140ul << 20;
+    bool zero;
+    char *p = take_filled(whole), *q;
+    EXPECT(mapping_give(p) && mapping_take(part, 16, &zero) == p);
+    EXPECT(madvise(p, part, MADV_DONTDUMP) == 0);
+    EXPECT(mapping_give(p) && mapping_take(whole, 16, &zero) == p);
+    EXPECT((q = mapping_resize(p, more)) != NULL && q != p && q[whole - 1] == 3);
+    EXPECT_EQ(mapping_bytes(p, true), 0);
+    EXPECT_EQ(large_counts().cached_bytes, whole);
+    p = mapping_take(more, 16, &zero);
+    EXPECT(p != NULL && zero);
+    EXPECT_EQ(mapping_unmap_deferred(SIZE_MAX), whole);
+    EXPECT(mapping_give(p) && mapping_give(q));
+    mapping_trim(0);
+}
+
+/* The rest of one that is cut is kept, where it is much, for the block itself as well; else unmapped, with no lock
+ * held. */
+static void what_is_cut_off_serves_again(void)
+{
+    const size_t whole = 100ul << 20, part = 60ul << 20;
+    char *p = take_filled(whole);
+    EXPECT(mapping_resize(p, part) == p);
+    EXPECT(mapping_bytes(p, true) == part && large_counts().cached_bytes == whole - part);
+    EXPECT(mapping_resize(p, whole) == p && mapping_bytes(p, true) == whole && large_counts().cached_bytes == 0);
+    for (size_t i = 0; i < whole; i += os_page_bytes)
+        EXPECT_EQ(p[i], 3);
+    const unsigned before = unlocked;
+    EXPECT(mapping_resize(p, whole - os_page_bytes) == p && unlocked == before + 1);
+    EXPECT_EQ(large_counts().cached_bytes, 0);
+    EXPECT(mapping_give(p));
+    mapping_trim(0);
+    ample_allow(0, 0, 0);
+    atomic_store(&unmap_is_async, false);
+}
+
 /* A block that another lies right behind grows in a small step. */
 static char *grow_among_others(char **others, size_t count)
 {
@@ -524,6 +596,9 @@ int main(int argc, char **argv)
     what_swings_is_not_cut();
     what_is_kept_is_cut_and_lengthened();
     what_grows_gets_room();
+    what_was_cut_in_two_is_one_again();
+    what_is_several_is_not_lengthened();
+    what_is_cut_off_serves_again();
     what_grows_among_others_is_mapped();
     sizes_beyond_reason_fail();
     return 0;

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A large block that grows in steps of a page is not copied at each: the page faults of all of it are a few times its
+ * pages, not a hundred times.  Its bytes come along, what is added reads as zeros where nothing was, and what lies
+ * behind its end cannot be written to.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define PAGE  4096ul
+#define FIRST (200ul << 10)
+#define LAST  (40ul << 20)
+
+static sigjmp_buf out;
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "FAILED: %s\n", what);
+    _exit(1);
+}
+
+static void come_out(int number)
+{
+    siglongjmp(out, number);
+}
+
+static long faults(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+}
+
+static char *grow(void)
+{
+    char *p = malloc(FIRST);
+    const long before = faults();
+    memset(p, 7, FIRST);
+    for (size_t size = FIRST; size < LAST; size += PAGE) {
+        p = realloc(p, size + PAGE);
+        if (p == NULL)
+            fail("no memory");
+        for (size_t i = size; i < size + PAGE; i += 512)
+            if (p[i] != 0)
+                fail("what is added holds something");
+        memset(p + size, 7, PAGE);
+    }
+    if (faults() - before > 6 * (long)(LAST / PAGE))
+        fail("it was copied again and again");
+    for (size_t i = 0; i < LAST; i++)
+        if (p[i] != 7)
+            fail("a byte has changed");
+    return p;
+}
+
+int main(void)
+{
+    char *const p = grow();
+    signal(SIGSEGV, come_out);
+    if (sigsetjmp(out, 1) == 0) {
+        ((volatile char *)p)[LAST + 2 * PAGE] = 1;
+        fail("what lies behind it can be written to");
+    }
+    free(p);
+    return 0;
+}
