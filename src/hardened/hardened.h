@@ -39,6 +39,7 @@ struct claim {
 struct live {
     size_t bytes; /* of the block, without the guard */
     size_t size;  /* that were asked for */
+    size_t guard; /* bytes behind it that cannot be touched; a mapping's room is among them */
     enum family family;
     enum block_kind kind;
     uint8_t state; /* as it was read, of a block of the region */

@@ -36,8 +36,11 @@ static bool mapping_live(const void *p, struct live *live, bool *is_quarantined)
     struct mapping m;
     if ((uintptr_t)p % os_page_bytes != 0 || !mapping_look(p, &m))
         return false;
-    size_t bytes = m.bytes - marks.guard_bytes;
-    *live = (struct live){.bytes = bytes, .size = bytes - m.slack, .family = m.family, .kind = block_mapping};
+    *live = (struct live){.bytes = m.usable,
+                          .size = m.usable - m.slack,
+                          .guard = m.bytes - m.usable,
+                          .family = m.family,
+                          .kind = block_mapping};
     *is_quarantined = m.is_quarantined;
     return true;
 }
@@ -54,7 +57,8 @@ static struct live live_of(const void *p)
     case slice_tail:
         return (struct live){.bytes = s->block_bytes, .kind = block_superblock};
     case slice_large:
-        return (struct live){.bytes = large_span_bytes(p) - marks.guard_bytes, .kind = block_large};
+        return (struct live){
+            .bytes = large_span_bytes(p) - marks.guard_bytes, .guard = marks.guard_bytes, .kind = block_large};
     default:
         return (struct live){0};
     }
@@ -102,32 +106,32 @@ bool quarantine_release_everything(void)
     return marks.sweep == sweep_off ? any : resolve_count() != before;
 }
 
-static void guard(void *p, size_t bytes, bool guarded)
+static void guard(void *p, struct live live, bool guarded)
 {
     if (marks.guard_bytes != 0)
-        os_guard((char *)p + bytes, marks.guard_bytes, guarded);
+        os_guard((char *)p + live.bytes, live.guard, guarded);
 }
 
 /* The table's lock is held in slow paths only: a signal handler that comes meanwhile must not wait for it.  Who does
  * not enter here has entered: a handler that interrupted a slow path is sent away before. */
-static bool note_mapping(const void *p, size_t slack, enum family family, bool is_quarantined)
+static bool note_mapping(const void *p, struct live live, bool is_quarantined)
 {
     const bool entered = slow_enter();
-    bool noted = mapping_note(p, slack, family, is_quarantined);
+    bool noted = mapping_note(p, live.bytes, live.bytes - live.size, live.family, is_quarantined);
     if (entered)
         slow_leave();
     return noted;
 }
 
-/* `live.bytes` and its kind are those of the block as it is now; whatever it holds stays. */
+/* `live` is the block as it is now; whatever it holds stays. */
 static void dress_large(void *p, struct live live)
 {
     size_t slack = live.bytes - live.size;
     if (mitigated(mitigation_canary))
         canary_set(p, live.size, slack);
-    guard(p, live.bytes, true);
+    guard(p, live, true);
     if (live.kind == block_mapping)
-        note_mapping(p, slack, live.family, false);
+        note_mapping(p, live, false);
     else
         state_set_live(p, live.bytes, slack, live.family);
 }
@@ -135,6 +139,15 @@ static void dress_large(void *p, struct live live)
 static size_t padded(size_t size)
 {
     return size + marks.pad + marks.guard_bytes;
+}
+
+/* The block for `size` bytes.  The guard of a mapping begins right behind them, and takes all the room it has. */
+static struct live live_in(struct block block, size_t size, enum family family)
+{
+    const size_t with_guard = block.kind == block_mapping ? align_up(padded(size), os_page_bytes) : block.bytes,
+                 bytes = with_guard - marks.guard_bytes;
+    return (struct live){
+        .bytes = bytes, .size = size, .guard = block.bytes - bytes, .family = family, .kind = block.kind};
 }
 
 void *large_harden(size_t size, size_t alignment, bool *zero, enum family family)
@@ -149,8 +162,7 @@ void *large_harden(size_t size, size_t alignment, bool *zero, enum family family
         clear_block(p, block.bytes);
         return harden_block(p, size, block.bytes, family);
     }
-    dress_large(
-        p, (struct live){.bytes = block.bytes - marks.guard_bytes, .size = size, .family = family, .kind = block.kind});
+    dress_large(p, live_in(block, size, family));
     return p;
 }
 
@@ -161,11 +173,26 @@ void *large_harden_grown(size_t size, enum family family)
     void *p = large_take_mapping(padded(size));
     slow_leave();
     if (p != NULL)
-        dress_large(p, (struct live){.bytes = mapping_bytes(p, true) - marks.guard_bytes,
-                                     .size = size,
-                                     .family = family,
-                                     .kind = block_mapping});
+        dress_large(p, live_in(block_find(p), size, family));
     return p;
+}
+
+/* A mapping with room for `size`, or of which not enough would go back, stays as it is: only its guard begins elsewhere.
+ * False if it does not. */
+static bool stays(void *p, struct live live, size_t asked, size_t size)
+{
+    if (live.kind != block_mapping || !slow_enter())
+        return false;
+    const bool stays = mapping_stays(p, asked);
+    slow_leave();
+    if (!stays)
+        return false;
+    const struct block whole = {.kind = block_mapping, .bytes = live.bytes + live.guard};
+    const struct live now = live_in(whole, size, live.family);
+    if (now.bytes > live.bytes && marks.guard_bytes != 0)
+        os_guard((char *)p + live.bytes, now.bytes - live.bytes, false);
+    dress_large(p, now);
+    return true;
 }
 
 void *large_reharden(void *p, struct live live, size_t size)
@@ -174,22 +201,22 @@ void *large_reharden(void *p, struct live live, size_t size)
         return NULL;
     if (size < live.size)
         clear_bytes((char *)p + size, live.size - size);
-    guard(p, live.bytes, false);
     if (mitigated(mitigation_canary))
         memset((char *)p + live.size, 0, canary_length(live.bytes - live.size));
+    const size_t asked = padded(max_size(size, CLASS_BYTES_MAX + 1));
+    if (stays(p, live, asked, size))
+        return p;
+    guard(p, live, false);
     void *moved = NULL;
     if (slow_enter()) {
-        moved = large_resize(p, padded(max_size(size, CLASS_BYTES_MAX + 1)), false);
+        moved = large_resize(p, asked, false);
         slow_leave();
     }
     if (moved == NULL) {
         dress_large(p, live);
         return NULL;
     }
-    struct block block = block_find(moved);
-    dress_large(moved,
-                (struct live){
-                    .bytes = block.bytes - marks.guard_bytes, .size = size, .family = live.family, .kind = block.kind});
+    dress_large(moved, live_in(block_find(moved), size, live.family));
     return moved;
 }
 
@@ -248,14 +275,14 @@ void large_give_back(void *p)
     if (!find_freed(p, &live))
         return;
     const bool is_mapping = live.kind == block_mapping;
-    guard(p, live.bytes, false);
+    guard(p, live, false);
     if (is_guarded_whole(live))
         os_guard(p, live.bytes, false);
     else if (mitigated(mitigation_check) && !is_clear(p, live.bytes))
         report_written("free", p);
     const bool entered = slow_enter(); /* as note_mapping */
     if (is_mapping) {
-        mapping_note(p, 0, family_malloc, false);
+        mapping_note(p, 0, 0, family_malloc, false);
         mapping_give(p);
     } else {
         large_span_give(p);
@@ -290,7 +317,7 @@ NOINLINE bool large_release_all(void)
 static bool enter_quarantine(void *p, struct live live)
 {
     if (live.kind == block_mapping)
-        return note_mapping(p, live.bytes - live.size, live.family, true);
+        return note_mapping(p, live, true);
     return state_free(p);
 }
 
@@ -299,7 +326,7 @@ static bool enter_quarantine(void *p, struct live live)
 static void free_large_later(void *p, struct live live)
 {
     clear_bytes(p, live.bytes);
-    guard(p, live.bytes, false);
+    guard(p, live, false);
     large_give_later(p);
 }
 

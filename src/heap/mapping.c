@@ -75,7 +75,6 @@ static size_t bytes_for(size_t size)
     return align_up(max_size(size, 1), os_page_bytes);
 }
 
-#ifndef SUTLER_HARDENED
 /* As it was when the first one grew. */
 static bool may_map_freely(void)
 {
@@ -85,19 +84,13 @@ static bool may_map_freely(void)
         atomic_store_explicit(&known, answer = os_may_map_freely() ? yes : no, memory_order_relaxed);
     return answer == yes;
 }
-#endif
 
 /* One that gets longer gets room: in small steps the system is asked once for many, and huge pages are moved whole.  An
- * eighth at most where address space is limited; and none in the hardened library, where the guard lies right behind
- * what was asked for. */
+ * eighth at most where address space is limited. */
 static size_t with_room(size_t wanted)
 {
-#ifdef SUTLER_HARDENED
-    return wanted;
-#else
     const size_t room = align_up(wanted, HUGE_PAGE_BYTES) - wanted;
     return wanted + (may_map_freely() ? room : min_size(room, align_down(wanted / 8, os_page_bytes)));
-#endif
 }
 
 /* A mapping that nobody else knows of gets `bytes`.  False, and nothing has changed, without memory. */
@@ -236,6 +229,10 @@ bool mapping_give(void *p)
     lock_release(&mapping_lock);
     if (given.bytes == 0)
         return false;
+#ifdef SUTLER_HARDENED
+    if (given.usable != 0) /* freed by a signal handler, which could not look at it */
+        os_guard((char *)p + given.usable, given.bytes - given.usable, false);
+#endif
     filling_forget(p);
     if (given.grew)
         grown_note_freed();
@@ -258,7 +255,7 @@ bool mapping_stays(const void *p, size_t size)
 {
     lock_take(&mapping_lock);
     struct mapping *m = mapping_table_find((uintptr_t)p);
-    const bool stays = m != NULL && grown_stays(m, size);
+    const bool stays = m != NULL && size <= m->bytes && grown_stays(m, size);
     lock_release(&mapping_lock);
     return stays;
 }
@@ -270,13 +267,13 @@ bool mapping_look(const void *p, struct mapping *found)
     return found->bytes != 0;
 }
 
-bool mapping_note(const void *p, size_t slack, uint8_t family, bool is_quarantined)
+bool mapping_note(const void *p, size_t usable, size_t slack, uint8_t family, bool is_quarantined)
 {
     lock_take(&mapping_lock);
     struct mapping *m = mapping_table_find((uintptr_t)p);
     bool changed = m != NULL && !(m->is_quarantined && is_quarantined);
     if (changed)
-        m->slack = slack, m->family = family, m->is_quarantined = is_quarantined;
+        m->usable = usable, m->slack = slack, m->family = family, m->is_quarantined = is_quarantined;
     lock_release(&mapping_lock);
     return changed;
 }

@@ -21,7 +21,7 @@ struct mapping;
 /* The block that is a mapping of its own at `p`; false if there is none.  May wait. */
 bool mapping_look(const void *p, struct mapping *found);
 /* What is known of one changes; false if there is none, or it is to be put into quarantine and was there already. */
-bool mapping_note(const void *p, size_t slack, uint8_t family, bool is_quarantined);
+bool mapping_note(const void *p, size_t usable, size_t slack, uint8_t family, bool is_quarantined);
 #endif
 
 #endif

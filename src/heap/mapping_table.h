@@ -25,7 +25,7 @@ struct mapping {
 #ifdef SUTLER_HARDENED
     bool is_quarantined;
     uint8_t family; /* enum family */
-    size_t slack; /* bytes more than were asked for */
+    size_t usable, slack; /* bytes before the guard, and how many more that is than were asked for; then comes room */
 #endif
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A large block that grows in steps of a page is not copied at each: the page faults of all of it are a few times its
- * pages, not a hundred times.  Its bytes come along, what is added reads as zeros where nothing was, and what lies
- * behind its end cannot be written to.
+ * pages, not a hundred times.  Its bytes come along, what is added reads as zeros, and what lies behind its end cannot
+ * be written to: neither then, nor when it is a little shorter, nor when it has grown back.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -58,14 +58,28 @@ static char *grow(void)
     return p;
 }
 
-int main(void)
+static void expect_guarded(const char *p, size_t size)
 {
-    char *const p = grow();
-    signal(SIGSEGV, come_out);
     if (sigsetjmp(out, 1) == 0) {
-        ((volatile char *)p)[LAST + 2 * PAGE] = 1;
+        ((volatile char *)p)[size + 2 * PAGE] = 1;
         fail("what lies behind it can be written to");
     }
-    free(p);
+}
+
+int main(void)
+{
+    const size_t little = LAST - 100 * PAGE;
+    char *const p = grow();
+    signal(SIGSEGV, come_out);
+    expect_guarded(p, LAST);
+    char *const shorter = realloc(p, little);
+    expect_guarded(shorter, little);
+    char *const again = realloc(shorter, LAST);
+    expect_guarded(again, LAST);
+    for (size_t i = little; i < LAST; i++)
+        if (again[i] != 0)
+            fail("what was cut off is there again");
+    memset(again, 7, LAST);
+    free(again);
     return 0;
 }
