@@ -96,6 +96,8 @@ static void *move_to_shorter(void *p, size_t size)
     return shorter;
 }
 
+#define COPIED_BYTES_MAX ((size_t)8 << 20)
+
 static bool mapping_fits(const void *p, size_t size)
 {
     if (!slow_enter())
@@ -136,7 +138,7 @@ static NOINLINE void *resize(void *p, size_t size)
     }
     if (stays(p, old, size))
         return p;
-    const bool is_little = size < min_size(old.bytes, GROWN_BYTES_MIN) && !block_fits(old.bytes, size);
+    const bool is_little = size < min_size(old.bytes, COPIED_BYTES_MAX) && !block_fits(old.bytes, size);
     void *shorter = old.kind == block_large && is_little ? move_to_shorter(p, size) : NULL;
     if (shorter != NULL)
         return shorter;

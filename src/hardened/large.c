@@ -177,8 +177,8 @@ void *large_harden_grown(size_t size, enum family family)
     return p;
 }
 
-/* A mapping with room for `size`, or of which not enough would go back, stays as it is: only its guard begins elsewhere.
- * False if it does not. */
+/* A mapping with room for `size`, or of which not enough would go back, stays as it is: only its guard begins
+ * elsewhere.  False if it does not. */
 static bool stays(void *p, struct live live, size_t asked, size_t size)
 {
     if (live.kind != block_mapping || !slow_enter())
@@ -242,10 +242,15 @@ static bool is_guarded_whole(struct live live)
     return live.kind == block_mapping || live.bytes > (marks.sweep == sweep_off ? CLEARED_MAX : 0);
 }
 
+/* The system refuses to guard what is locked, but may have guarded what lies before it. */
 static void clear_large(void *p, struct live live)
 {
-    if (!is_guarded_whole(live) || !mitigated(mitigation_guard) || !os_guard(p, live.bytes, true))
-        clear_bytes(p, live.bytes);
+    if (is_guarded_whole(live) && mitigated(mitigation_guard)) {
+        if (os_guard(p, live.bytes, true))
+            return;
+        os_guard(p, live.bytes, false);
+    }
+    clear_bytes(p, live.bytes);
 }
 
 /* Its size is its own no more: what is left of a block in quarantine is found by its slice, or the table.  False if

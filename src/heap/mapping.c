@@ -204,6 +204,17 @@ static void look(const struct mapping *m, bool was_asked)
         huge_policy_look((void *)m->address, m->asked, min_size(HUGE_PAGE_BYTES, m->asked / 8), was_asked);
 }
 
+/* In pieces off the end: whoever maps or unmaps something else waits for as long as one takes. */
+static void unmap(struct mapping m)
+{
+    const size_t piece_max = (size_t)8 << 20;
+    for (size_t left = m.bytes; left > 0;) {
+        const size_t piece = min_size(left, piece_max);
+        left -= piece;
+        os_unmap((void *)(m.address + left), piece);
+    }
+}
+
 /* Nobody knows of it any more.  `wanted`: somebody may want one as long. */
 static void leave(struct mapping m, bool wanted)
 {
@@ -214,7 +225,7 @@ static void leave(struct mapping m, bool wanted)
         lock_release(&mapping_lock);
     }
     if (!cached)
-        os_unmap((void *)m.address, m.bytes);
+        unmap(m);
 }
 
 bool mapping_give(void *p)
@@ -279,7 +290,7 @@ bool mapping_note(const void *p, size_t usable, size_t slack, uint8_t family, bo
 }
 #endif
 
-/* What is cut off is unmapped, or kept, when the lock is released: the system takes long for it. */
+/* What is cut off is unmapped when the lock is released: the system takes long for it. */
 static void *cut(void *p, size_t wanted, size_t asked)
 {
     struct mapping rest = {0};
@@ -288,21 +299,21 @@ static void *cut(void *p, size_t wanted, size_t asked)
     const bool known = m != NULL && wanted <= m->bytes;
     if (known) {
         grown_note_resized(m, wanted);
-        rest = (struct mapping){m->address + wanted, m->bytes - wanted, .is_several = m->is_several};
+        rest = (struct mapping){.address = m->address + wanted, .bytes = m->bytes - wanted};
         mapping_table_set_bytes(m, wanted);
         m->asked = asked;
     }
     lock_release(&mapping_lock);
-    if (rest.bytes >= MAPPING_BYTES_MIN)
-        leave(rest, true);
-    else if (rest.bytes > 0)
-        os_unmap((void *)rest.address, rest.bytes);
+    unmap(rest);
     return known ? p : NULL;
 }
 
-/* Of what is kept and begins where the block ends.  NULL if that is not enough. */
+/* By what is kept and begins where the block ends.  NULL if that is not enough; or where address space is limited: it
+ * may not be one mapping then, and to grow further it would have to be copied. */
 static void *extend(void *p, size_t wanted, size_t asked)
 {
+    if (!may_map_freely())
+        return NULL;
     lock_take(&mapping_lock);
     struct mapping *m = mapping_table_find((uintptr_t)p);
     const bool extended = m != NULL && mapping_cache_take_at(m->address + m->bytes, wanted - m->bytes);
@@ -356,9 +367,13 @@ static bool make_one(const struct mapping *now)
     return huge_policy_tells(now->bytes) && os_advise_small((void *)now->address, now->bytes);
 }
 
-/* Kept mappings that were put together and cannot be made one.  It is one afterwards. */
+/* Kept mappings that were put together and cannot be made one.  It is one afterwards.  (In the hardened library whoever
+ * asks has to copy: a block goes through quarantine.) */
 static void *copy_to_one(void *p, size_t bytes, size_t size)
 {
+#ifdef SUTLER_HARDENED
+    return NULL;
+#endif
     void *one = take_fresh(size, BLOCK_ALIGNMENT);
     if (one != NULL) {
         memcpy(one, p, bytes);

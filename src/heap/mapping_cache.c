@@ -103,8 +103,10 @@ struct mapping mapping_cache_take(size_t bytes, size_t alignment)
     const size_t have = k->mapping.bytes,
                  part = bytes < MAPPING_BYTES_MIN ? bytes : align_up(bytes, HUGE_PAGE_BYTES);
     if (have < bytes && k->mapping.is_several) { /* it makes room for the longer one that is mapped now */
-        k->deferred = true;
-        demand_raise();
+        if (atomic_load(&unmap_is_async)) {
+            k->deferred = true;
+            demand_raise();
+        }
         return (struct mapping){0};
     }
     return take_from(k, have <= bytes + bytes / 4 ? have : part);
@@ -166,7 +168,7 @@ bool mapping_cache_give(struct mapping m, bool wanted)
         .dontfork = !wanted || cached_bytes + m.bytes > MAPPING_CACHE_BYTES,
     };
     given.dontfork |= given.deferred;
-    if (!given.deferred)
+    if (!given.deferred && is_ample(m.bytes))
         join(&given);
     struct kept *k = find_unused();
     if (k == NULL)
@@ -232,17 +234,18 @@ size_t mapping_purge(bool *changed)
     return mapping_unmap_deferred(SIZE_MAX);
 }
 
-/* The last bytes of a kept one are due to go: all, or so many that whole huge pages are.  Returns how many. */
+/* The last bytes of a kept one are due to go: all, also if there is no place for the rest, or so many that whole huge
+ * pages are.  Returns how many. */
 static size_t defer_end(struct kept *k, size_t bytes)
 {
     const struct mapping m = k->mapping;
-    if (bytes >= m.bytes) {
+    const size_t end = align_down(bytes, HUGE_PAGE_BYTES);
+    struct kept *other = find_unused();
+    if (bytes >= m.bytes || (end > 0 && other == NULL)) {
         k->deferred = true;
         return m.bytes;
     }
-    const size_t end = align_down(bytes, HUGE_PAGE_BYTES);
-    struct kept *other = find_unused();
-    if (end == 0 || other == NULL)
+    if (end == 0)
         return 0;
     mapping_set(&k->mapping, m.address, m.bytes - end);
     *other = (struct kept){.mapping = {.is_several = m.is_several}, .deferred = true, .dontfork = k->dontfork};
