@@ -55,13 +55,17 @@ static NOINLINE void *copy(void *p, size_t bytes, size_t size)
     return likely(block != NULL) ? replace(p, bytes, block) : NULL;
 }
 
+/* One that doubles is copied a few times only.  Copied to where there are pages, or huge ones, that is cheaper than the
+ * small pages a mapping would have to be filled with; but it leaves as much behind. */
+#define LEAPED_BYTES_MIN ((size_t)8 << 20)
+
 /* A span that grows becomes a mapping where that suits it.  Else one that grows in small steps gets room, so that it is
  * not copied at each.  NULL if it is to be copied as others are. */
 static void *grow_span(void *p, size_t bytes, size_t size)
 {
     const bool is_step = size - bytes < bytes / 5;
     const size_t roomy = is_step ? bytes + bytes / 4 : size;
-    const bool suits = size >= GROWN_BYTES_MIN && grown_suits_mapping(roomy);
+    const bool suits = size >= (is_step ? GROWN_BYTES_MIN : LEAPED_BYTES_MIN) && grown_suits_mapping(roomy);
     void *mapping = suits || size >= MAPPING_BYTES_MIN ? become_mapping(p, bytes, size, suits) : NULL;
     return mapping != NULL || !is_step ? mapping : move(p, bytes, roomy);
 }
