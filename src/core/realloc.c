@@ -88,6 +88,9 @@ static COLD void *resize_hard(void *p, struct block old, size_t size)
     return moved;
 }
 
+/* To copy so much takes a millisecond or two. */
+#define COPIED_BYTES_MAX ((size_t)8 << 20)
+
 /* A span of which less than half is to stay, as of a buffer that is cut to what it holds, is copied: then it is whole
  * for whoever wants one as long.  Cut where it is, each such buffer would leave a piece that is too short for the next
  * one.  But if much is to stay, copying takes long.  NULL without memory: it is to be cut where it is. */
@@ -99,8 +102,6 @@ static void *move_to_shorter(void *p, size_t size)
         errno = error;
     return shorter;
 }
-
-#define COPIED_BYTES_MAX ((size_t)8 << 20)
 
 static bool mapping_fits(const void *p, size_t size)
 {
