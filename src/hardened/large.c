@@ -183,9 +183,9 @@ static bool stays(void *p, struct live live, size_t asked, size_t size)
 {
     if (live.kind != block_mapping || !slow_enter())
         return false;
-    const bool stays = mapping_stays(p, asked);
+    const bool fits = mapping_stays(p, asked);
     slow_leave();
-    if (!stays)
+    if (!fits)
         return false;
     const struct block whole = {.kind = block_mapping, .bytes = live.bytes + live.guard};
     const struct live now = live_in(whole, size, live.family);

@@ -155,31 +155,35 @@ static struct kept *find_unused(void)
     return NULL;
 }
 
+/* Into an unused place; its address last. */
+static void put(struct kept *k, struct kept entry)
+{
+    const struct mapping m = entry.mapping;
+    entry.mapping.address = 0;
+    *k = entry;
+    mapping_set(&k->mapping, m.address, m.bytes);
+}
+
 bool mapping_cache_give(struct mapping m, bool wanted)
 {
     ASSERT(lock_is_mine(&mapping_lock));
     peak_bytes = max_size(peak_bytes, in_use_bytes() + m.bytes);
     if (!has_room(m.bytes, wanted))
         return false;
-    struct kept given = {
-        .mapping = {m.address, m.bytes, .is_several = m.is_several},
-        .deferred = !wanted || is_too_much(m.bytes),
-        /* No child is to copy the page tables of what it will unmap, nor to hold what is much. */
-        .dontfork = !wanted || cached_bytes + m.bytes > MAPPING_CACHE_BYTES,
-    };
-    given.dontfork |= given.deferred;
+    struct kept given = {.mapping = {m.address, m.bytes, .is_several = m.is_several},
+                         .deferred = !wanted || is_too_much(m.bytes)};
+    /* No child is to copy the page tables of what it will unmap, nor to hold what is much. */
+    given.dontfork = given.deferred || cached_bytes + m.bytes > MAPPING_CACHE_BYTES;
     if (!given.deferred && is_ample(m.bytes))
         join(&given);
     struct kept *k = find_unused();
     if (k == NULL)
         return false;
-    const struct mapping whole = given.mapping;
+    void *whole = (void *)given.mapping.address;
     if (given.dontfork) /* it counts so if the system refuses: it may have done so for a part */
-        os_keep_from_children((void *)whole.address, whole.bytes, true);
-    given.mapping.is_several = whole.is_several && !os_is_one_mapping((void *)whole.address, whole.bytes);
-    given.mapping.address = 0; /* set last */
-    *k = given;
-    mapping_set(&k->mapping, whole.address, whole.bytes);
+        os_keep_from_children(whole, given.mapping.bytes, true);
+    given.mapping.is_several = given.mapping.is_several && !os_is_one_mapping(whole, given.mapping.bytes);
+    put(k, given);
     cached_bytes += m.bytes;
     if (given.deferred)
         demand_raise();
@@ -248,8 +252,9 @@ static size_t defer_end(struct kept *k, size_t bytes)
     if (end == 0)
         return 0;
     mapping_set(&k->mapping, m.address, m.bytes - end);
-    *other = (struct kept){.mapping = {.is_several = m.is_several}, .deferred = true, .dontfork = k->dontfork};
-    mapping_set(&other->mapping, m.address + m.bytes - end, end);
+    put(other, (struct kept){.mapping = {m.address + m.bytes - end, end, .is_several = m.is_several},
+                             .deferred = true,
+                             .dontfork = k->dontfork});
     return end;
 }
 

@@ -174,11 +174,7 @@ static void without_memory_it_stays(void)
 {
     char *span = sparse_among_others();
     const size_t more = 64 * BLOCK_BYTES, before = pages_there(span);
-    unsigned long pages = 0;
-    FILE *statm = fopen("/proc/self/statm", "r");
-    EXPECT(statm != NULL && fscanf(statm, "%lu", &pages) == 1);
-    fclose(statm);
-    const rlim_t most = pages * os_page_bytes + BLOCK_BYTES + BLOCK_BYTES / 2;
+    const rlim_t most = unit_status_bytes("VmSize") + BLOCK_BYTES + BLOCK_BYTES / 2;
     EXPECT(setrlimit(RLIMIT_AS, &(struct rlimit){most, most}) == 0);
     errno = 0;
     EXPECT(large_move_out(span, BLOCK_BYTES + more) == NULL && large_take_mapping(BLOCK_BYTES + more) == NULL);
@@ -190,20 +186,6 @@ static void without_memory_it_stays(void)
     free(span);
 }
 
-/* Of address space: what is locked in smaps is less where other processes have the same pages of libraries. */
-static size_t locked_kib(void)
-{
-    char line[256];
-    size_t kib = 0;
-    FILE *status = fopen("/proc/self/status", "r");
-    EXPECT(status != NULL);
-    while (kib == 0 && fgets(line, sizeof line, status) != NULL)
-        if (sscanf(line, "VmLck: %zu", &kib) != 1)
-            kib = 0;
-    fclose(status);
-    return kib;
-}
-
 /* A program that locked its memory, lest it ever wait for a page, keeps it locked. */
 static void what_is_locked_stays_so(void)
 {
@@ -212,13 +194,14 @@ static void what_is_locked_stays_so(void)
         unit_say("memory cannot be locked here: not tried\n");
         return;
     }
-    const size_t before = locked_kib();
+    /* Of address space: "Locked" in smaps is less where other processes have the same pages of libraries. */
+    const size_t before = unit_status_bytes("VmLck");
     EXPECT(before > 0);
     EXPECT(os_move_pages(span, BLOCK_BYTES) == NULL);
     char *grown = realloc(span, BLOCK_BYTES + BLOCK_BYTES / 8);
     EXPECT(grown != NULL);
     expect_filled(grown);
-    EXPECT(locked_kib() >= before);
+    EXPECT(unit_status_bytes("VmLck") >= before);
     free(grown);
 }
 

@@ -142,6 +142,20 @@ static inline void unit_needs_rcs(void)
         SKIP("no restartable sections here: verdict %d", (int)rcs_verdict);
 }
 
+/* A number of /proc/self/status, as "VmSize", in bytes. */
+static inline size_t unit_status_bytes(const char *name)
+{
+    char line[256];
+    size_t kib = 0;
+    FILE *status = fopen("/proc/self/status", "r");
+    EXPECT(status != NULL);
+    while (fgets(line, sizeof line, status) != NULL)
+        if (strncmp(line, name, strlen(name)) == 0 && line[strlen(name)] == ':')
+            kib = strtoul(line + strlen(name) + 1, NULL, 10);
+    fclose(status);
+    return kib << 10;
+}
+
 /* A lock is held, and let go of, by a thread that does not exist: this one may go on without it. */
 static inline void unit_hold(struct lock *lock)
 {
