@@ -1,54 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the process's control groups (of version 2 and version 1) and the machine leave it.  Read from files each time;
- * a file that cannot be read is no limit.  Each opening is counted, for callers should ask rarely.
+ * a file that cannot be read is no limit.
  */
-#include <fcntl.h>
 #include <linux/limits.h>
 
 #include "base/bits.h"
-#include "os/filter.h"
 #include "os/line.h"
 #include "os/os.h"
-#include "os/syscall.h"
-
-static _Atomic uint64_t opens;
-
-long os_open(const char *path)
-{
-    opens++;
-    return sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-}
-
-uint64_t os_file_opens(void)
-{
-    return opens;
-}
-
-static const char *read_file(enum need need, const char *path, char *text, size_t size)
-{
-    long length = 0;
-    if (need_begins(need)) {
-        long fd = os_open(path);
-        if (!sys_failed(fd)) {
-            length = sys_call(SYS_read, fd, (long)text, (long)(size - 1), 0, 0, 0);
-            sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-        }
-        need_ends();
-    }
-    text[length > 0 ? length : 0] = '\0';
-    return text;
-}
-
-const char *os_read_file(const char *path, char *text, size_t size)
-{
-    return read_file(need_luxury, path, text, size);
-}
-
-const char *os_read_file_for_report(const char *path, char *text, size_t size)
-{
-    return read_file(need_plain, path, text, size);
-}
 
 static const char *after_digits(const char *text)
 {
@@ -72,10 +31,13 @@ static const char *after_key(const char *text, const char *key)
 
 /* ---- the process's group and those around it, inmost first ---- */
 
+/* Mapped while it is in use: a thread of the program may have a small stack. */
 struct group {
     char path[PATH_MAX];
     size_t length, root_length;
     const struct version *version;
+    char rows[4096]; /* that name the process's groups, of all versions */
+    char text[4096]; /* of the last file that was read */
 };
 
 /* Where a version keeps its files, and what it calls them. */
@@ -103,15 +65,23 @@ static void group_append(struct group *g, const char *text)
     g->path[g->length] = '\0';
 }
 
-/* The rows that name the process's groups, of all versions. */
-static const char *read_rows(char *text, size_t size)
+/* NULL without memory. */
+static struct group *group_begin(void)
 {
-    return os_read_file("/proc/self/cgroup", text, size);
+    struct group *g = os_map(align_up(sizeof *g, os_page_bytes));
+    if (g != NULL)
+        os_read_file("/proc/self/cgroup", g->rows, sizeof g->rows);
+    return g;
 }
 
-static void group_own(struct group *g, const char *rows, const struct version *v)
+static void group_end(struct group *g)
 {
-    const char *path = after_key(rows, v->row);
+    os_unmap(g, align_up(sizeof *g, os_page_bytes));
+}
+
+static void group_own(struct group *g, const struct version *v)
+{
+    const char *path = after_key(g->rows, v->row);
     g->version = v;
     g->length = 0;
     group_append(g, v->root);
@@ -130,25 +100,24 @@ static bool group_up(struct group *g)
     return true;
 }
 
-static const char *group_read(struct group *g, const char *file, char *text, size_t size)
+static const char *group_read(struct group *g, const char *file)
 {
     size_t length = g->length;
     group_append(g, file);
-    os_read_file(g->path, text, size);
+    os_read_file(g->path, g->text, sizeof g->text);
     g->length = length;
     g->path[length] = '\0';
-    return text;
+    return g->text;
 }
 
 /* The least that `of` says of the process's group and those around it. */
-static size_t least_of_groups(const char *rows, const struct version *v, size_t (*of)(struct group *g))
+static size_t least_of_groups(struct group *g, const struct version *v, size_t (*of)(struct group *g))
 {
     size_t least = SIZE_MAX;
-    struct group g;
-    group_own(&g, rows, v);
+    group_own(g, v);
     do
-        least = min_size(least, of(&g));
-    while (group_up(&g));
+        least = min_size(least, of(g));
+    while (group_up(g));
     return least;
 }
 
@@ -159,18 +128,17 @@ static size_t least_of_groups(const char *rows, const struct version *v, size_t 
 
 static size_t headroom(struct group *g)
 {
-    char text[4096];
     const struct version *v = g->version;
-    size_t limit = text_number(group_read(g, v->limit, text, sizeof text));
+    size_t limit = text_number(group_read(g, v->limit));
     if (v->soft_limit != NULL)
-        limit = min_size(limit, text_number(group_read(g, v->soft_limit, text, sizeof text)));
+        limit = min_size(limit, text_number(group_read(g, v->soft_limit)));
     if (limit >= NO_LIMIT_BYTES)
         return SIZE_MAX;
-    size_t used = text_number(group_read(g, v->used, text, sizeof text));
+    size_t used = text_number(group_read(g, v->used));
     if (used == SIZE_MAX)
         return SIZE_MAX;
     /* Files read once are dropped before anybody is killed. */
-    size_t cache = text_number(after_key(group_read(g, "/memory.stat", text, sizeof text), v->file_cache));
+    size_t cache = text_number(after_key(group_read(g, "/memory.stat"), v->file_cache));
     used -= cache == SIZE_MAX ? 0 : min_size(cache, used);
     return limit > used ? limit - used : 0;
 }
@@ -184,31 +152,24 @@ size_t os_machine_headroom(void)
 
 size_t os_groups_headroom(void)
 {
-    char text[PATH_MAX];
-    const char *rows = read_rows(text, sizeof text);
-    return min_size(least_of_groups(rows, &version_2, headroom), least_of_groups(rows, &version_1, headroom));
-}
-
-static bool is_there(const char *path)
-{
-    long fd = -EPERM;
-    if (need_begins(need_luxury)) {
-        fd = os_open(path);
-        if (!sys_failed(fd))
-            sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-        need_ends();
-    }
-    return !sys_failed(fd);
+    struct group *g = group_begin();
+    if (g == NULL)
+        return SIZE_MAX;
+    const size_t left = least_of_groups(g, &version_2, headroom), of_version_1 = least_of_groups(g, &version_1, headroom);
+    group_end(g);
+    return min_size(left, of_version_1);
 }
 
 /* The directory is there wherever /sys is; the files are where a version is mounted. */
 bool os_groups_are_known(void)
 {
-    char text[PATH_MAX];
-    const char *rows = read_rows(text, sizeof text);
-    const bool by_version_1 = *after_key(rows, version_1.row) != '\0';
-    return *rows == '\0' ||
-           is_there(by_version_1 ? "/sys/fs/cgroup/memory/cgroup.procs" : "/sys/fs/cgroup/cgroup.procs");
+    struct group *g = group_begin();
+    if (g == NULL)
+        return true;
+    const bool by_version_1 = *after_key(g->rows, version_1.row) != '\0', has_none = g->rows[0] == '\0';
+    group_end(g);
+    return has_none ||
+           os_file_is_there(by_version_1 ? "/sys/fs/cgroup/memory/cgroup.procs" : "/sys/fs/cgroup/cgroup.procs");
 }
 
 bool os_may_map_freely(void)
@@ -223,13 +184,15 @@ bool os_may_map_freely(void)
 /* The whole part of "some avg10=N.NN", of the process's group or else of the machine. */
 unsigned os_memory_stall_percent(void)
 {
-    char text[PATH_MAX];
-    struct group g;
-    group_own(&g, read_rows(text, sizeof text), &version_2);
-    const char *line = after_key(group_read(&g, "/memory.pressure", text, sizeof text), "some avg10=");
+    struct group *g = group_begin();
+    if (g == NULL)
+        return 0;
+    group_own(g, &version_2);
+    const char *line = after_key(group_read(g, "/memory.pressure"), "some avg10=");
     if (*line == '\0')
-        line = after_key(os_read_file("/proc/pressure/memory", text, sizeof text), "some avg10=");
-    size_t percent = text_number(line);
+        line = after_key(os_read_file("/proc/pressure/memory", g->text, sizeof g->text), "some avg10=");
+    const size_t percent = text_number(line);
+    group_end(g);
     return percent == SIZE_MAX ? 0 : (unsigned)percent;
 }
 
@@ -243,18 +206,16 @@ static size_t percent_of(size_t quota, size_t period)
 
 static size_t quota_2(struct group *g)
 {
-    char text[64];
-    const char *at = group_read(g, "/cpu.max", text, sizeof text); /* "QUOTA PERIOD" or "max PERIOD" */
+    const char *at = group_read(g, "/cpu.max"); /* "QUOTA PERIOD" or "max PERIOD" */
     return percent_of(text_number(at), text_number(text_after_words(at, 1)));
 }
 
 static size_t quota_1(struct group *g)
 {
-    char text[64];
-    size_t quota = text_number(group_read(g, "/cpu.cfs_quota_us", text, sizeof text)); /* -1: none */
+    size_t quota = text_number(group_read(g, "/cpu.cfs_quota_us")); /* -1: none */
     if (quota == SIZE_MAX)
         return UINT32_MAX;
-    return percent_of(quota, text_number(group_read(g, "/cpu.cfs_period_us", text, sizeof text)));
+    return percent_of(quota, text_number(group_read(g, "/cpu.cfs_period_us")));
 }
 
 unsigned os_cpu_quota_percent(void)
@@ -262,11 +223,14 @@ unsigned os_cpu_quota_percent(void)
     /* Two controllers of version 1 are mostly mounted as one, under both names. */
     static const struct version alone = {.row = ":cpu:", .root = "/sys/fs/cgroup/cpu"};
     static const struct version both = {.row = ":cpu,cpuacct:", .root = "/sys/fs/cgroup/cpu"};
-    char text[PATH_MAX];
-    const char *rows = read_rows(text, sizeof text);
-    size_t percent = least_of_groups(rows, &version_2, quota_2);
-    const struct version *v = *after_key(rows, alone.row) != '\0' ? &alone : &both;
-    return (unsigned)min_size(percent, least_of_groups(rows, v, quota_1));
+    struct group *g = group_begin();
+    if (g == NULL)
+        return UINT32_MAX;
+    const size_t percent = least_of_groups(g, &version_2, quota_2);
+    const struct version *v = *after_key(g->rows, alone.row) != '\0' ? &alone : &both;
+    const size_t of_version_1 = least_of_groups(g, v, quota_1);
+    group_end(g);
+    return (unsigned)min_size(percent, of_version_1);
 }
 
 /* ---- processors ---- */

@@ -139,6 +139,8 @@ const char *os_read_file_for_report(const char *path, char *text, size_t size);
 /* Opens a file for reading; -errno on failure.  And how many files were opened since the start. */
 long os_open(const char *path);
 uint64_t os_file_opens(void);
+/* Whether it can be opened. */
+bool os_file_is_there(const char *path);
 
 /* Bytes the process may still use before the machine, or one of its control groups, is short of memory; SIZE_MAX if
  * that is not known, or no group has a limit.  And the cpu time its control groups allow it, in percent of one cpu. */
