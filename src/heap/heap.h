@@ -142,6 +142,8 @@ void heap_relist_pending(struct heap *h, struct superblock *s);
 void heap_note_retaken(struct heap *h, unsigned slices);
 /* Half of that counts from now on.  Any thread. */
 void heap_halve_retaken(struct heap *h);
+/* Detaches a listed superblock of `h` with this list; false if it was not to be had. */
+bool heap_detach_listed(struct heap *h, struct superblock *s, uint64_t list);
 /* Makes a listed superblock of `h` that is empty a free span.  False if it is not empty any more, or was not to be
  * had. */
 bool heap_release(struct heap *h, struct superblock *s);
@@ -170,10 +172,14 @@ void *heap_take_unbound(unsigned c);
 void *heap_take_wherever(struct heap *h, unsigned c);
 
 /* ---- regaining (regain.c) ---- */
+/* Much of what is in use is superblocks of `h` that are mostly free. */
+bool heap_is_mostly_surplus(const struct heap *h);
 /* Before `slices` slices are taken that were never used, for class `wanted`: makes superblocks of other classes of `h`,
- * the caller's, that hold no block free spans, until they have as many slices or that takes long.  False if there were
- * none. */
+ * the caller's, that hold no block free spans, and lends parts of others if the heap is mostly surplus, until they have
+ * as many slices or that takes long.  False if there were none. */
 bool heap_regain(struct heap *h, unsigned wanted, size_t slices);
+/* In a child: whoever lent is not there. */
+void heap_regain_recover(void);
 
 /* ---- global heap (relist.c); these take its lock ---- */
 void global_adopt(struct superblock *s);

@@ -8,11 +8,12 @@ static bool is_spare(const struct superblock *s, unsigned i, unit_set kept)
     return superblock_has_slice(s, i) && (superblock_units_of_slice(s, i) & kept) == 0;
 }
 
-/* Gives its slices from number `from` on without those that have `kept` units.  From the end: as long as the first is
- * not free, the others are known by it. */
-static void give_slices(struct superblock *s, unsigned from, unit_set kept)
+/* Gives its slices from number `from` on without those that have `kept` units; returns how many.  From the end: as long
+ * as the first is not free, the others are known by it. */
+static size_t give_slices(struct superblock *s, unsigned from, unit_set kept)
 {
     const uint32_t first = superblock_first_slice(s);
+    size_t given = 0;
     for (unsigned end = superblock_slices(s), run; end > from; end -= run > 0 ? run : 1) {
         for (run = 0; end - run > from && is_spare(s, end - run - 1, kept); run++)
             ;
@@ -20,13 +21,16 @@ static void give_slices(struct superblock *s, unsigned from, unit_set kept)
             continue;
         s->has_lent = true;
         span_give(first + end - run, run);
+        given += run;
     }
+    return given;
 }
 
-void superblock_lend(struct superblock *s)
+size_t superblock_lend(struct superblock *s)
 {
-    give_slices(s, 1, superblock_units_kept(s));
+    const size_t lent = give_slices(s, 1, superblock_units_kept(s));
     superblock_forget_lent(s);
+    return lent;
 }
 
 /* If slices were lent, without the list, in which there are blocks of all the others: a child of fork that is made

@@ -189,7 +189,7 @@ static const char *purge_superblock(struct batch *b, struct offline *o)
     heap_collect(o->heap, s);
     if (superblock_live(s, s->freelist) == 0)
         return superblock_check_all_free(s, s->freelist);
-    superblock_uncarve(s, &damage);
+    superblock_uncarve(s, by_pass, &damage);
     if (damage != NULL)
         return damage;
     if (b->lends)

@@ -134,6 +134,7 @@ void heap_recover(void)
         lock_reset(&heap_list[i]->lock);
     for (unsigned i = 0; i < GLOBAL_HEAPS; i++)
         lock_reset(&global_heap[i].lock);
+    heap_regain_recover();
     mapping_table_recover();
     mapping_cache_recover();
     lock_reset(&mapping_lock);

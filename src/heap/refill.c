@@ -156,16 +156,16 @@ static struct superblock *used(enum span_use use, unsigned c, unsigned slices)
 }
 
 /* Before pages are used that never were, what the heap keeps for other classes is, and what there is of spans of half
- * and a quarter of the length. */
+ * and a quarter of the length; shorter ones, too, where other superblocks keep much that they could lend. */
 static struct superblock *used_or_fresh(struct heap *h, unsigned c)
 {
-    const unsigned regains_max = 3; /* what is regained may lie apart */
+    const unsigned regains_max = 3, part = heap_is_mostly_surplus(h) ? 16 : 4; /* what is regained may lie apart */
     const enum span_use use = use_for(h, c);
     const unsigned full = slices_used(c, length_for(h, c)), least = slices_used(c, 1);
     struct superblock *s = used(use, c, full);
     for (unsigned i = 0; s == NULL && i < regains_max && heap_regain(h, c, full); i++)
         s = used(use, c, full);
-    for (unsigned some = full / 2; s == NULL && some >= least && some >= full / 4; some /= 2)
+    for (unsigned some = full / 2; s == NULL && some >= least && some >= full / part; some /= 2)
         s = used(use, c, slices_used(c, some));
     if (s == NULL)
         return fresh(h, c);

@@ -92,6 +92,17 @@ static bool give_up(struct heap *h, struct superblock *s, uint64_t list)
     return true;
 }
 
+bool heap_detach_listed(struct heap *h, struct superblock *s, uint64_t list)
+{
+    uint64_t armed = REMOTE_ARMED;
+    if (!atomic_compare_exchange_strong(&s->x_remote, &armed, 0))
+        return false;
+    if (give_up(h, s, list))
+        return true;
+    heap_push_pending(h, s); /* it is no longer armed, so no free would have it relisted */
+    return false;
+}
+
 void heap_give_back(struct superblock *s, uint64_t list)
 {
     if (!superblock_quarantine_if(superblock_check_all_free(s, list), s, "free"))
@@ -100,13 +111,9 @@ void heap_give_back(struct superblock *s, uint64_t list)
 
 bool heap_release(struct heap *h, struct superblock *s)
 {
-    uint64_t list = superblock_freelist(s), armed = REMOTE_ARMED;
-    if (freelist_count(list) != s->carved || !atomic_compare_exchange_strong(&s->x_remote, &armed, 0))
+    const uint64_t list = superblock_freelist(s);
+    if (freelist_count(list) != s->carved || !heap_detach_listed(h, s, list))
         return false;
-    if (!give_up(h, s, list)) {
-        heap_push_pending(h, s); /* it is no longer armed, so no free would have it relisted */
-        return false;
-    }
     heap_give_back(s, list);
     return true;
 }

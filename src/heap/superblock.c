@@ -317,17 +317,17 @@ void superblock_forget_lent(struct superblock *s)
 
 /* ---- purge: the reverse of carving ---- */
 
-/* The superblock whose list is being rebuilt, in a pass, and which of its blocks are free: from these the child of a
- * fork in the middle of it can finish. */
-static struct {
+/* The superblock whose list is being rebuilt, and which of its blocks are free: from these the child of a fork in the
+ * middle of it can finish. */
+static struct rebuilding {
     struct superblock *_Atomic of;
     uint64_t is_free[SUPERBLOCK_BLOCKS_MAX / 64];
-} rebuilding;
+} rebuilding[] = {[by_pass] = {}, [by_lender] = {}};
 
 /* Links the free blocks that exist in address order. */
-void superblock_finish_uncarving(struct superblock *s)
+static void finish(struct superblock *s, struct rebuilding *r)
 {
-    if (atomic_load(&rebuilding.of) != s)
+    if (atomic_load(&r->of) != s)
         return;
     set_uncarved(s, s->uncarved);
     const unit_set gone = units_gone(s);
@@ -338,7 +338,7 @@ void superblock_finish_uncarving(struct superblock *s)
         if (block_touches(s, shift, i, gone))
             continue;
         carved++;
-        if ((rebuilding.is_free[i / 64] >> (i % 64) & 1) != 0) {
+        if ((r->is_free[i / 64] >> (i % 64) & 1) != 0) {
             char *block = superblock_block(s, i);
             next_set(block, list);
             list = freelist_pack(block, freelist_count(list) + 1);
@@ -347,7 +347,13 @@ void superblock_finish_uncarving(struct superblock *s)
     s->freelist = list;
     s->carved = (uint16_t)carved;
     superblock_forget_lent(s);
-    atomic_store(&rebuilding.of, NULL);
+    atomic_store(&r->of, NULL);
+}
+
+void superblock_finish_uncarving(struct superblock *s)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rebuilding); i++)
+        finish(s, &rebuilding[i]);
 }
 
 size_t superblock_unit_bytes(const struct superblock *s)
@@ -355,15 +361,16 @@ size_t superblock_unit_bytes(const struct superblock *s)
     return 1ul << unit_shift(s);
 }
 
-unit_set superblock_uncarve(struct superblock *s, const char **damage)
+unit_set superblock_uncarve(struct superblock *s, enum uncarver by, const char **damage)
 {
+    struct rebuilding *const r = &rebuilding[by];
     uint64_t list = s->freelist;
     *damage = superblock_check_list(s, list);
     if (*damage != NULL || list == 0)
         return 0;
 
-    uint64_t *is_free = rebuilding.is_free;
-    memset(is_free, 0, sizeof rebuilding.is_free);
+    uint64_t *is_free = r->is_free;
+    memset(is_free, 0, sizeof r->is_free);
     unsigned shift = unit_shift(s);
     for (uint64_t at = list; at != 0; at = next_get(freelist_top(at))) {
         unsigned i = superblock_block_number(s, freelist_top(at));
@@ -381,8 +388,8 @@ unit_set superblock_uncarve(struct superblock *s, const char **damage)
     if (dropped == 0)
         return 0;
     s->dirty |= ~s->uncarved; /* those that stay, too: a block with units on both sides of the border is gone */
-    atomic_store(&rebuilding.of, s);
+    atomic_store(&r->of, s);
     set_uncarved(s, s->uncarved | dropped);
-    superblock_finish_uncarving(s);
+    finish(s, r);
     return dropped;
 }

@@ -352,10 +352,11 @@ const char *superblock_check_all_free(const struct superblock *s, uint64_t list)
  * given them waits for the line of each. */
 bool superblock_list_is_scattered(const struct superblock *s);
 
-/* Detached, in a pass: drops the free blocks on wholly free units and makes those units uncarved; their bits are
- * returned, and the caller gives their pages back before anyone can carve them again.  0 and *damage set if the list is
- * broken (nothing was changed). */
-unit_set superblock_uncarve(struct superblock *s, const char **damage);
+/* Detached: drops the free blocks on wholly free units and makes those units uncarved; their bits are returned.  They are
+ * stale until the caller has given their pages back.  0 and *damage set if the list is broken (nothing was changed).  By
+ * one at a time of each: who is in a pass, and who lends (regain.c). */
+enum uncarver { by_pass, by_lender };
+unit_set superblock_uncarve(struct superblock *s, enum uncarver by, const char **damage);
 /* The system has the pages of these uncarved units back. */
 static inline void superblock_note_purged(struct superblock *s, unit_set units)
 {

@@ -25,7 +25,7 @@
 /* All locks of the library, outermost first.  Those that are only tried come before all others: nobody waits for them,
  * and a signal handler that finds its own thread with one may take any other. */
 enum lock_rank {
-    rank_tried,        /* hardened/kept.c, hardened/quarantine.c */
+    rank_tried,        /* heap/regain.c, hardened/kept.c, hardened/quarantine.c */
     rank_figures,      /* entry/mallctl.c: the figures of an epoch */
     rank_symbols,      /* entry/deep_binding.c: the page of libc's symbols that is being written */
     rank_start,        /* core/init.c: the initialisation */

@@ -208,7 +208,7 @@ static void uncarved_units_are_dirty_until_purged(unsigned c)
     test_carve_all(s);
     EXPECT(s->dirty == 0); /* no part of it belongs to no block */
     hold_from(s, 1ull << 20);
-    unit_set units = superblock_uncarve(s, &damage);
+    unit_set units = superblock_uncarve(s, by_pass, &damage);
     EXPECT(damage == NULL && units != 0 && units == s->uncarved);
     EXPECT((s->dirty & units) == units);
     EXPECT(!superblock_has_zeros(s));

@@ -116,7 +116,7 @@ static void purge(struct reference *r)
     bool any_free = s->freelist != 0;
     unit_set expected = any_free ? covered & ~needed & ~before : 0;
     const char *damage;
-    unit_set dropped = superblock_uncarve(s, &damage);
+    unit_set dropped = superblock_uncarve(s, by_pass, &damage);
     EXPECT(damage == NULL);
     EXPECT(dropped == expected);
     EXPECT(s->uncarved == (before | expected));
@@ -216,7 +216,7 @@ static void damage_stops_a_purge(void)
     unit_set uncarved = s->uncarved;
     memset(freelist_top(next_get(freelist_top(list))), 0x5a, 8); /* the second was written to after it was freed */
     const char *damage = NULL;
-    EXPECT_EQ(superblock_uncarve(s, &damage), 0);
+    EXPECT_EQ(superblock_uncarve(s, by_pass, &damage), 0);
     EXPECT(damage != NULL);
     EXPECT(s->freelist == list && s->uncarved == uncarved && s->carved == s->blocks);
     test_superblock_drop(s);
