@@ -4,7 +4,9 @@
  */
 #include "core/child.h"
 #include "core/core.h"
+#include "heap/allowance.h"
 #include "heap/decay.h"
+#include "manager/headroom.h"
 #include "manager/hint.h"
 
 THREAD_SHARED bool in_slow_path;
@@ -45,6 +47,8 @@ static bool counts(unsigned call)
 void slow_leave_and_hint(void)
 {
     const bool hints = likely(!rcs_is_suspended());
+    if (hints && unlikely(allowance_is_used_up()))
+        headroom_in_passing();
     if (unlikely(heap_is_unmanaged()) && hints && counts(slow_path))
         decay_in_passing();
     slow_leave();

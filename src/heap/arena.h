@@ -73,8 +73,8 @@ size_t slices_holding(uint32_t first, size_t slices, enum content content);
 extern _Atomic unsigned spans_away;
 
 extern struct span_counts span_count;
-/* These slices are no longer free. */
-void span_count_taken(uint32_t first, size_t slices);
+/* These slices are no longer free.  Returns the bytes of those that have no used pages. */
+size_t span_count_taken(uint32_t first, size_t slices);
 
 /* What the system gets back with the pages of some slices: used ones, and those that were prefaulted and not taken. */
 struct span_returned {

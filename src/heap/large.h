@@ -79,7 +79,8 @@ size_t mapping_unmap_deferred(size_t most);
 size_t mapping_purge(bool *changed);
 /* Its first half: defers those, unmaps none. */
 void mapping_age(bool *changed);
-/* The same for all but `keep` bytes of them. */
+/* The same two for all but `keep` bytes of them. */
+void mapping_defer(size_t keep);
 size_t mapping_trim(size_t keep);
 
 struct large_counts {

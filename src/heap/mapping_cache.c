@@ -2,6 +2,7 @@
 #include "heap/mapping_cache.h"
 
 #include "base/bits.h"
+#include "heap/allowance.h"
 #include "heap/ample.h"
 #include "heap/demand.h"
 #include "heap/large.h"
@@ -66,6 +67,7 @@ static struct mapping take_from(struct kept *k, size_t bytes)
         return (struct mapping){0};
     }
     cached_bytes -= bytes;
+    allowance_return(bytes);
     if (bytes < found.bytes)
         mapping_set(&k->mapping, found.address + bytes, found.bytes - bytes);
     return (struct mapping){found.address, bytes, .is_several = found.is_several};
@@ -185,6 +187,7 @@ bool mapping_cache_give(struct mapping m, bool wanted)
     given.mapping.is_several = given.mapping.is_several && !os_is_one_mapping(whole, given.mapping.bytes);
     put(k, given);
     cached_bytes += m.bytes;
+    allowance_use(m.bytes);
     if (given.deferred)
         demand_raise();
     return true;
@@ -207,6 +210,7 @@ size_t mapping_unmap_deferred(size_t most)
         size_t piece = min_size(k->mapping.bytes, piece_max), rest = k->mapping.bytes - piece;
         uintptr_t end = k->mapping.address + rest;
         cached_bytes -= piece;
+        allowance_return(piece);
         mapping_set(&k->mapping, rest == 0 ? 0 : k->mapping.address, rest);
         lock_release(&mapping_lock);
         os_unmap((void *)end, piece);
@@ -258,7 +262,7 @@ static size_t defer_end(struct kept *k, size_t bytes)
     return end;
 }
 
-size_t mapping_trim(size_t keep)
+void mapping_defer(size_t keep)
 {
     size_t left = 0;
     lock_take(&mapping_lock);
@@ -268,6 +272,11 @@ size_t mapping_trim(size_t keep)
         if (k->mapping.address != 0 && !k->deferred)
             left -= defer_end(k, left - keep);
     lock_release(&mapping_lock);
+}
+
+size_t mapping_trim(size_t keep)
+{
+    mapping_defer(keep);
     return mapping_unmap_deferred(SIZE_MAX);
 }
 

@@ -2,6 +2,7 @@
 #include "heap/mapping_table.h"
 
 #include "base/bits.h"
+#include "heap/allowance.h"
 #include "os/os.h"
 
 /* What an entry's address says when it is none: never used, and removed. */
@@ -66,6 +67,7 @@ void mapping_table_insert(struct mapping mapping)
     insert(table, mapping);
     blocks++;
     bytes_total += mapping.bytes;
+    allowance_use(mapping.bytes);
 }
 
 void mapping_table_remove(struct mapping *m)
@@ -74,12 +76,17 @@ void mapping_table_remove(struct mapping *m)
     m->address = TOMBSTONE;
     blocks--;
     bytes_total -= m->bytes;
+    allowance_return(m->bytes);
 }
 
 void mapping_table_set_bytes(struct mapping *m, size_t bytes)
 {
     ASSERT(lock_is_mine(&mapping_lock));
     bytes_total += bytes - m->bytes;
+    if (bytes > m->bytes)
+        allowance_use(bytes - m->bytes);
+    else
+        allowance_return(m->bytes - bytes);
     m->bytes = bytes;
 }
 

@@ -8,6 +8,7 @@
  * thread was moved, the superblock in hand goes onto the heap's pending stack and the caller starts over where it runs
  * now.
  */
+#include "heap/allowance.h"
 #include "heap/demand.h"
 #include "heap/heap.h"
 #include "heap/inherited.h"
@@ -35,6 +36,13 @@ static bool remote_is_trickle(const struct superblock *s)
            (is_less_than_a_quarter || (superblock_is_carvable(s) && is_still_cached));
 }
 
+/* What is carved together has pages, or has none. */
+static void note_new_pages(const struct superblock *s, struct carving carving)
+{
+    if ((carving.units & s->dirty) == 0)
+        allowance_use((size_t)freelist_count(carving.list) * s->block_bytes);
+}
+
 /* Gives `s`, of heap `h`, a list if it has none: its remote frees, else as many newly carved blocks as `amount` says.
  * refill_exhausted if it has neither. */
 static enum refill restock(struct heap *h, struct superblock *s, enum carve amount)
@@ -58,6 +66,8 @@ static enum refill restock(struct heap *h, struct superblock *s, enum carve amou
         result = heap_commit(h, s, &s->freelist, 0, &s->freelist, carving.list);
         if (result != rcs_done)
             superblock_discount_carving(s, carving);
+        else
+            note_new_pages(s, carving);
     }
     if (result == rcs_done || result == rcs_changed)
         return refill_ready;
@@ -363,6 +373,7 @@ void *heap_take_fresh(struct heap *h, unsigned c)
         superblock_discount_carving(s, carving);
         return NULL;
     }
+    note_new_pages(s, carving);
     *block = 0;
     return block;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/span.h"
 
+#include "heap/allowance.h"
 #include "heap/ample.h"
 #include "heap/arena.h"
 #include "heap/huge.h"
@@ -138,7 +139,9 @@ static bool take(enum span_use use, bool near, size_t slices, size_t align_slice
     lock_take(&span_lock);
     const uint32_t at = take_here(use, near, slices, align_slices);
     if (at != SLICE_NONE) {
-        span_count_taken(at, slices);
+        const size_t new_bytes = span_count_taken(at, slices);
+        if (near) /* a superblock's are counted as it is carved */
+            allowance_use(new_bytes);
         *first = at;
     }
     lock_release(&span_lock);
@@ -197,7 +200,7 @@ bool span_extend(uint32_t end, size_t more)
     else if (is_free)
         arena_cut(end, end, more);
     if (is_fresh || is_free)
-        span_count_taken(end, more);
+        allowance_use(span_count_taken(end, more));
     lock_release(&span_lock);
     return is_fresh || is_free;
 }

@@ -8,8 +8,13 @@
  */
 #include "manager/headroom.h"
 
+#include <stdatomic.h>
+
 #include "base/bits.h"
+#include "heap/allowance.h"
 #include "heap/ample.h"
+#include "heap/demand.h"
+#include "heap/shortage.h"
 #include "heap/large.h"
 #include "heap/span.h"
 #include "os/os.h"
@@ -20,6 +25,9 @@
 #define GROUPS_LOOK_NS      60000000000ull
 /* What was freed may be kept in a quarter of what is left, what is kept already among it. */
 #define ALLOWED_PART        4u
+#define ALLOWED_MIN         (4ul << 20)
+/* Between two looks while memory is short: by then what was purged and taken may have been miscounted. */
+#define SHORT_LOOK_NS       20000000ull
 
 static size_t seen_bytes, in_use_then;
 static size_t used_bytes; /* prefaulted since */
@@ -27,9 +35,24 @@ static uint64_t holds_until_ns, groups_until_ns;
 static bool is_limited; /* some group has a limit */
 static bool maps_freely; /* what is kept costs nothing but memory */
 
+static _Atomic bool is_looking; /* somebody is */
+
 static size_t spare_bytes(void)
 {
     return seen_bytes - min_size(seen_bytes, MEMORY_HEADROOM_MIN);
+}
+
+/* How much is left says nothing of who else takes it: so the program may take a part of it, and then this looks again.
+ * Where no group has a limit the manager does so in time. */
+static void allow(void)
+{
+    const bool is_short = seen_bytes < MEMORY_HEADROOM_MIN;
+    if (!is_limited && !is_short && !heap_is_unmanaged())
+        allowance_set(ALLOWANCE_UNLIMITED);
+    else if (is_short)
+        allowance_set((int64_t)seen_bytes - (int64_t)MEMORY_HEADROOM_MIN);
+    else
+        allowance_set((int64_t)max_size(spare_bytes() / ALLOWED_PART, ALLOWED_MIN));
 }
 
 static void look(uint64_t now_ns)
@@ -42,6 +65,7 @@ static void look(uint64_t now_ns)
         maps_freely = os_may_map_freely() && os_groups_are_known();
         groups_until_ns = now_ns + GROUPS_LOOK_NS;
     }
+    allow();
     used_bytes = 0;
     in_use_then = heap_in_use_bytes();
     holds_until_ns = now_ns + min_size(spare_bytes(), LOOK_NS_MAX / NS_PER_TAKEN_BYTE) * NS_PER_TAKEN_BYTE;
@@ -62,12 +86,42 @@ static bool holds(uint64_t now_ns)
 
 size_t headroom_bytes(uint64_t now_ns)
 {
-    if (!holds(now_ns) || ample_is_out_of_date())
+    const bool is_due = !holds(now_ns) || ample_is_out_of_date() || allowance_is_used_up();
+    if (is_due && !atomic_exchange(&is_looking, true)) {
         look(now_ns);
+        atomic_store(&is_looking, false);
+    }
     return seen_bytes;
 }
 
 void headroom_use(size_t bytes)
 {
     used_bytes += bytes;
+}
+
+/* True if memory is short. */
+static bool look_in_passing(void)
+{
+    static _Atomic uint64_t looked_ns;
+    const uint64_t now_ns = os_now_ns();
+    if (atomic_load(&memory_is_short) && now_ns - atomic_load(&looked_ns) < SHORT_LOOK_NS)
+        return true;
+    atomic_store(&looked_ns, now_ns);
+    if (heap_is_unmanaged())
+        atomic_store(&memory_is_short, headroom_bytes(now_ns) < MEMORY_HEADROOM_MIN);
+    else
+        demand_raise();
+    return atomic_load(&memory_is_short);
+}
+
+COLD void headroom_in_passing(void)
+{
+    if (look_in_passing() && allowance_is_used_up())
+        shortage_purge();
+}
+
+void headroom_forget(void)
+{
+    shortage_forget();
+    atomic_store(&is_looking, false);
 }

@@ -16,4 +16,12 @@ size_t headroom_bytes(uint64_t now_ns);
 /* So many bytes more are about to be prefaulted: the cached value holds until a part of it is used. */
 void headroom_use(size_t bytes);
 
+/* By slow paths of the program when the allowance is used up (heap/allowance.h), as their last work, with no lock held
+ * and before another slow path may begin: without a manager, looks what is left; else has it look.  If memory is short,
+ * purges as much as is taken. */
+void headroom_in_passing(void);
+
+/* In a child: whoever was looking is not there. */
+void headroom_forget(void);
+
 #endif

@@ -11,6 +11,7 @@ static const struct job job[] = {
 #ifdef SUTLER_HARDENED
     {"look", job_on_demand, 0, UINT64_MAX, look_help, NULL}, /* first: threads are stopped for it; no pass */
 #endif
+    {"headroom", job_on_demand, 0, UINT64_MAX, headroom_run, NULL},
     {"provision", job_on_demand, 1 * MS, 20 * MS, provision_run, NULL},
     {"follow", job_on_demand, 250 * US, 2 * MS, follow_run, NULL},
     {"unmap", job_on_demand, 0, 2 * MS, unmap_run, NULL},

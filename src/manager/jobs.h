@@ -33,6 +33,7 @@ void jobs_rouse(enum job_trigger trigger, uint64_t now_ns);
 /* Called by each new manager thread before it runs jobs. */
 void provision_start(void);
 
+bool headroom_run(uint64_t budget_ns);
 bool reclaim_run(uint64_t budget_ns);
 bool provision_run(uint64_t budget_ns);
 bool follow_run(uint64_t budget_ns);

@@ -9,6 +9,7 @@
 #include "heap/demand.h"
 #include "heap/large.h"
 #include "heap/pass.h"
+#include "manager/headroom.h"
 #include "manager/wake.h"
 #include "manager/hint.h"
 #include "manager/report.h"
@@ -119,6 +120,7 @@ void manager_forget(void)
 {
     pass_forget();
     decay_forget();
+    headroom_forget();
     wake_forget_leader();
     report_forget();
     atomic_store(&memory_is_short, false);

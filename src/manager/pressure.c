@@ -8,6 +8,7 @@
  * A purge of everything disturbs the program; where it yields little the next one waits longer.
  */
 #include "base/bits.h"
+#include "heap/allowance.h"
 #include "heap/demand.h"
 #include "heap/purge.h"
 #include "manager/headroom.h"
@@ -29,6 +30,15 @@ static bool is_short(void)
                      (headroom < NEAR_BYTES && os_memory_stall_percent() >= stalled_percent);
     atomic_store(&memory_is_short, is_little);
     return is_little;
+}
+
+/* When the program has used up what it was allowed. */
+bool headroom_run(uint64_t budget_ns)
+{
+    (void)budget_ns;
+    if (allowance_is_used_up() && headroom_bytes(os_now_ns()) < MEMORY_HEADROOM_MIN)
+        atomic_store(&memory_is_short, true);
+    return false;
 }
 
 bool pressure_run(uint64_t budget_ns)

@@ -59,35 +59,12 @@ static int program(uint64_t seed, size_t mib)
 
 /* ---- runs ---- */
 
-enum fate { fate_done, fate_killed, fate_other };
-
 static enum fate run(const char *self, size_t mib, uint64_t seed, const char *library)
 {
     char level[32], number[32];
     snprintf(level, sizeof level, "%zu", mib);
     snprintf(number, sizeof number, "%llu", (unsigned long long)seed);
-    pid_t child = fork();
-    CHECK(child >= 0);
-    if (child == 0) {
-        group_enter();
-        if (library != NULL) {
-            setenv("LD_PRELOAD", library, 1);
-        } else {
-            unsetenv("LD_PRELOAD");
-            unsetenv("TEST_EXPECT_SUTLER");
-        }
-        execl(self, self, "--mib", level, "--seed", number, NULL);
-        _exit(99);
-    }
-    int status;
-    CHECK(waitpid(child, &status, 0) == child);
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-        return fate_killed;
-    if (status == 0)
-        return fate_done;
-    test_say("%s at %zu MiB ended with status 0x%x\n", library == NULL ? "the system's malloc" : library, mib,
-             (unsigned)status);
-    return fate_other;
+    return group_run(library, (const char *[]){self, "--mib", level, "--seed", number, NULL});
 }
 
 int main(int argc, char **argv)
@@ -113,7 +90,7 @@ int main(int argc, char **argv)
         system = run(argv[0], level, seed, NULL);
         enum fate own = run(argv[0], level, seed, library);
         test_say("%zu MiB: the system's malloc %s, the library %s\n", level,
-                 system == fate_done ? "ends well" : "is killed", own == fate_done ? "ends well" : "is killed");
+                 fate_name[system], fate_name[own]);
         if (own != fate_done && system == fate_done && worse == 0)
             worse = level;
     }

@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #define CGROUPS "/sys/fs/cgroup"
 
@@ -71,6 +72,35 @@ static inline void group_enter(void)
     snprintf(own, sizeof own, "%d", getpid());
     if (!group_write("cgroup.procs", own) || !group_write("memory.swap.max", "0"))
         errno = 0;
+}
+
+enum fate { fate_done, fate_killed, fate_other };
+static const char *const fate_name[] = {"ends well", "is killed", "fails"};
+
+/* Runs a program in the group, under a library or, if that is NULL, the system's malloc. */
+static inline enum fate group_run(const char *library, const char *const *arguments)
+{
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        group_enter();
+        if (library != NULL) {
+            setenv("LD_PRELOAD", library, 1);
+        } else {
+            unsetenv("LD_PRELOAD");
+            unsetenv("TEST_EXPECT_SUTLER");
+        }
+        execv(arguments[0], (char *const *)arguments);
+        _exit(99);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+        return fate_killed;
+    if (status == 0)
+        return fate_done;
+    test_say("%s ended with status 0x%x\n", library == NULL ? "the system's malloc" : library, (unsigned)status);
+    return fate_other;
 }
 
 /* ---- files of our own ---- */

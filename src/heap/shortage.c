@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/shortage.h"
+
+#include "heap/allowance.h"
+#include "heap/purge_round.h"
+
+/* So much is purged ahead, and so much may be taken when a whole round has found less than that. */
+#define AHEAD_BYTES (4ll << 20)
+#define GRANTED_BYTES (16ll << 20)
+
+static struct purge_round current = {.step = round_over}; /* in a pass */
+
+static bool is_too_little(void)
+{
+    return atomic_load_explicit(&allowance_left, memory_order_relaxed) < AHEAD_BYTES;
+}
+
+/* From where the last call left off, all of the heap once at most. */
+void shortage_purge(void)
+{
+    pass_begin();
+    for (unsigned rounds = 0; is_too_little();) {
+        if (round_is_over(&current)) {
+            if (rounds++ > 0) {
+                allowance_set(GRANTED_BYTES);
+                break;
+            }
+            round_begin(&current, purge_force, true);
+        }
+        round_go_on(&current);
+        pass_yield();
+    }
+    pass_end();
+}
+
+void shortage_forget(void)
+{
+    current.step = round_over;
+}
