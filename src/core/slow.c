@@ -47,7 +47,7 @@ static bool counts(unsigned call)
 void slow_leave_and_hint(void)
 {
     const bool hints = likely(!rcs_is_suspended());
-    if (hints && unlikely(allowance_is_used_up()))
+    if (hints && unlikely(allowance_is_low()))
         headroom_in_passing();
     if (unlikely(heap_is_unmanaged()) && hints && counts(slow_path))
         decay_in_passing();

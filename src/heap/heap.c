@@ -101,7 +101,7 @@ void heap_list_insert(struct heap *h, struct superblock *s, enum group group)
     lists->listed++;
     if (is_surplus(group)) {
         lists->surplus++;
-        h->surplus_slices += size_class[s->class].slices;
+        h->surplus_slices += superblock_slices(s);
     }
 }
 
@@ -115,7 +115,7 @@ void heap_list_remove(struct heap *h, struct superblock *s)
     lists->listed--;
     if (is_surplus(s->group)) {
         lists->surplus--;
-        h->surplus_slices -= size_class[s->class].slices;
+        h->surplus_slices -= superblock_slices(s);
     }
     s->group = group_none;
     s->slice.next = s->slice.prev = SLICE_NONE;

@@ -48,7 +48,7 @@ struct heap {
     struct class_lists class[CLASS_COUNT];
     uint32_t pass_slow_paths; /* in a pass: its slow paths at the last pass of the clock, */
     bool is_idle;             /* and what that pass made of them */
-    uint32_t surplus_slices;  /* of the surplus of all classes, as if none had lent any */
+    uint32_t surplus_slices;  /* of the surplus of all classes; those lent are counted, too */
     _Atomic uint32_t retaken_slices; /* with pages, that refills took of free spans; each pass halves it (relist.c) */
     uint64_t chain[OUTBOX_CHAINS] ALIGN_LINE;
 };

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/lend.h"
 
+#include "heap/allowance.h"
 #include "heap/span.h"
 
 static bool is_spare(const struct superblock *s, unsigned i, unit_set kept)
 {
     return superblock_has_slice(s, i) && (superblock_units_of_slice(s, i) & kept) == 0;
+}
+
+/* A free slice counts as one that has its pages (slice.h); these units have none, so they are counted now. */
+static void count_units(const struct superblock *s, unit_set units)
+{
+    allowance_use((size_t)units_count(units & s->uncarved & ~s->dirty) * superblock_unit_bytes(s));
 }
 
 /* Gives its slices from number `from` on without those that have `kept` units; returns how many.  From the end: as long
@@ -20,6 +27,8 @@ static size_t give_slices(struct superblock *s, unsigned from, unit_set kept)
         if (run == 0)
             continue;
         s->has_lent = true;
+        for (unsigned i = end - run; i < end; i++)
+            count_units(s, superblock_units_of_slice(s, i));
         span_give(first + end - run, run);
         given += run;
     }
@@ -38,6 +47,7 @@ size_t superblock_lend(struct superblock *s)
 void superblock_give(struct superblock *s)
 {
     if (likely(!s->has_lent)) {
+        count_units(s, s->uncarved);
         span_give(superblock_first_slice(s), superblock_slices(s));
         return;
     }

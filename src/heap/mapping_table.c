@@ -67,7 +67,10 @@ void mapping_table_insert(struct mapping mapping)
     insert(table, mapping);
     blocks++;
     bytes_total += mapping.bytes;
-    allowance_use(mapping.bytes);
+    if (mapping.is_fresh)
+        allowance_promise(mapping.bytes);
+    else
+        allowance_use(mapping.bytes);
 }
 
 void mapping_table_remove(struct mapping *m)
@@ -84,7 +87,7 @@ void mapping_table_set_bytes(struct mapping *m, size_t bytes)
     ASSERT(lock_is_mine(&mapping_lock));
     bytes_total += bytes - m->bytes;
     if (bytes > m->bytes)
-        allowance_use(bytes - m->bytes);
+        allowance_promise(bytes - m->bytes);
     else
         allowance_return(m->bytes - bytes);
     m->bytes = bytes;

@@ -91,11 +91,10 @@ static void purge_mappings(struct purge_round *r)
         bytes = r->what == purge_force ? mapping_trim(0) : mapping_purge(&r->changed);
         go_to(r, round_over);
     } else {
-        if (r->at++ > 0)
-            ;
-        else if (r->what == purge_force)
+        const bool is_first = r->at++ == 0;
+        if (is_first && r->what == purge_force)
             mapping_defer(0);
-        else
+        else if (is_first)
             mapping_age(&r->changed);
         bytes = mapping_unmap_deferred(PIECE_MAPPING_BYTES);
         if (bytes == 0)

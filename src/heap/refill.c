@@ -169,7 +169,8 @@ static struct superblock *used(enum span_use use, unsigned c, unsigned slices)
  * and a quarter of the length; shorter ones, too, where other superblocks keep much that they could lend. */
 static struct superblock *used_or_fresh(struct heap *h, unsigned c)
 {
-    const unsigned regains_max = 3, part = heap_is_mostly_surplus(h) ? 16 : 4; /* what is regained may lie apart */
+    const unsigned regains_max = 3; /* what is regained may lie apart */
+    const unsigned part = heap_is_mostly_surplus(h) ? 16 : 4;
     const enum span_use use = use_for(h, c);
     const unsigned full = slices_used(c, length_for(h, c)), least = slices_used(c, 1);
     struct superblock *s = used(use, c, full);

@@ -15,9 +15,17 @@ static bool is_too_little(void)
     return atomic_load_explicit(&allowance_left, memory_order_relaxed) < AHEAD_BYTES;
 }
 
+static _Atomic bool was_made; /* a purge, since somebody asked */
+
+bool shortage_was_purged(void)
+{
+    return atomic_exchange(&was_made, false);
+}
+
 /* From where the last call left off, all of the heap once at most. */
 void shortage_purge(void)
 {
+    atomic_store(&was_made, true);
     pass_begin();
     for (unsigned rounds = 0; is_too_little();) {
         if (round_is_over(&current)) {

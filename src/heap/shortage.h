@@ -7,9 +7,14 @@
 #ifndef SUTLER_HEAP_SHORTAGE_H
 #define SUTLER_HEAP_SHORTAGE_H
 
+#include "base/compiler.h"
+
 /* Purges until the allowance is some megabytes, or nothing is found any more: then it goes on without.  With no lock
  * held. */
 void shortage_purge(void);
+
+/* Whether anybody did since the last call. */
+bool shortage_was_purged(void);
 
 /* In a child: the purge was left off with the thread that was at it. */
 void shortage_forget(void);

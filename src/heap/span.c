@@ -141,7 +141,7 @@ static bool take(enum span_use use, bool near, size_t slices, size_t align_slice
     if (at != SLICE_NONE) {
         const size_t new_bytes = span_count_taken(at, slices);
         if (near) /* a superblock's are counted as it is carved */
-            allowance_use(new_bytes);
+            allowance_promise(new_bytes);
         *first = at;
     }
     lock_release(&span_lock);
@@ -200,7 +200,7 @@ bool span_extend(uint32_t end, size_t more)
     else if (is_free)
         arena_cut(end, end, more);
     if (is_fresh || is_free)
-        allowance_use(span_count_taken(end, more));
+        allowance_promise(span_count_taken(end, more));
     lock_release(&span_lock);
     return is_fresh || is_free;
 }

@@ -113,7 +113,7 @@ bool span_extend_squeezed(uint32_t end, size_t more)
         have = is_free(end) ? slice_at(end)->slices : 0;
     if (have >= more) {
         arena_cut(end, end, more);
-        allowance_use(span_count_taken(end, more));
+        allowance_promise(span_count_taken(end, more));
     }
     lock_release(&span_lock);
     return have >= more;

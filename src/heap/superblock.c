@@ -322,7 +322,7 @@ void superblock_forget_lent(struct superblock *s)
 static struct rebuilding {
     struct superblock *_Atomic of;
     uint64_t is_free[SUPERBLOCK_BLOCKS_MAX / 64];
-} rebuilding[] = {[by_pass] = {}, [by_lender] = {}};
+} rebuilding[by_lender + 1];
 
 /* Links the free blocks that exist in address order. */
 static void finish(struct superblock *s, struct rebuilding *r)
@@ -361,6 +361,17 @@ size_t superblock_unit_bytes(const struct superblock *s)
     return 1ul << unit_shift(s);
 }
 
+/* Those of `units` that make up whole slices, together with `gone`; not the first, which is never lent. */
+static unit_set in_whole_slices(const struct superblock *s, unit_set units, unit_set gone)
+{
+    unit_set whole = 0;
+    for (unsigned i = 1; i < superblock_slices(s); i++) {
+        const unit_set slice = superblock_units_of_slice(s, i);
+        whole |= (slice & ~(units | gone)) == 0 ? slice : 0;
+    }
+    return units & whole;
+}
+
 unit_set superblock_uncarve(struct superblock *s, enum uncarver by, const char **damage)
 {
     struct rebuilding *const r = &rebuilding[by];
@@ -385,6 +396,8 @@ unit_set superblock_uncarve(struct superblock *s, enum uncarver by, const char *
             kept |= units;
     }
     unit_set dropped = all_units(s, shift) & ~kept & ~gone;
+    if (by == by_lender)
+        dropped = in_whole_slices(s, dropped, gone | ~all_units(s, shift));
     if (dropped == 0)
         return 0;
     s->dirty |= ~s->uncarved; /* those that stay, too: a block with units on both sides of the border is gone */

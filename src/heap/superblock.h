@@ -352,9 +352,10 @@ const char *superblock_check_all_free(const struct superblock *s, uint64_t list)
  * given them waits for the line of each. */
 bool superblock_list_is_scattered(const struct superblock *s);
 
-/* Detached: drops the free blocks on wholly free units and makes those units uncarved; their bits are returned.  They are
- * stale until the caller has given their pages back.  0 and *damage set if the list is broken (nothing was changed).  By
- * one at a time of each: who is in a pass, and who lends (regain.c). */
+/* Detached: drops the free blocks on wholly free units and makes those units uncarved; their bits are returned.  They
+ * are stale until the caller has given their pages back.  0 and *damage set if the list is broken (nothing was
+ * changed).  By one at a time of each: who is in a pass; and who lends (regain.c), which wants whole slices only, for
+ * what is carved again is carved unit by unit. */
 enum uncarver { by_pass, by_lender };
 unit_set superblock_uncarve(struct superblock *s, enum uncarver by, const char **damage);
 /* The system has the pages of these uncarved units back. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The headroom is cached: reading it costs up to twenty files, as long as clearing a huge page or two.  The cached
- * value holds until this process has taken a sixteenth of it, or others may have: they are expected to take a gigabyte
- * in ten seconds, and if one is faster, only the prefault pool is at stake, 8 MiB.  Limits rarely change: where no
+ * value holds until this process has taken a sixteenth of it, or half of what it was allowed (heap/allowance.h), or
+ * others may have: they are expected to take a gigabyte in ten seconds.  Limits rarely change: where no
  * group had one, the groups are read again after a minute, and until then only the machine is.  Away from limits that
  * is one file in ten seconds.
  */
@@ -14,9 +14,10 @@
 #include "heap/allowance.h"
 #include "heap/ample.h"
 #include "heap/demand.h"
-#include "heap/shortage.h"
 #include "heap/large.h"
+#include "heap/shortage.h"
 #include "heap/span.h"
+#include "manager/jobs.h"
 #include "os/os.h"
 
 #define PART                16u
@@ -25,16 +26,25 @@
 #define GROUPS_LOOK_NS      60000000000ull
 /* What was freed may be kept in a quarter of what is left, what is kept already among it. */
 #define ALLOWED_PART        4u
-#define ALLOWED_MIN         (4ul << 20)
+#define ALLOWED_MIN         (1ul << 20)
+#define ALLOWED_MAX         (1ul << 30)
+#define UNREADABLE_BYTES    (16ll << 20)
+#define OWED_MAX            (32ul << 20)
+#define OWED_NS             200000000ull
+#define UNCOUNTED_PART      8u
+#define UNCOUNTED_MIN       (2ul << 20)
+#define UNCOUNTED_MAX       (24ul << 20)
 /* Between two looks while memory is short: by then what was purged and taken may have been miscounted. */
-#define SHORT_LOOK_NS       20000000ull
+#define SHORT_LOOK_NS       2000000ull
 
-static size_t seen_bytes, in_use_then;
+static _Atomic size_t seen_bytes = SIZE_MAX;
+static size_t in_use_then;
 static size_t used_bytes; /* prefaulted since */
 static uint64_t holds_until_ns, groups_until_ns;
 static bool is_limited; /* some group has a limit */
 static bool maps_freely; /* what is kept costs nothing but memory */
 
+static _Atomic bool is_wanted; /* the program has used up what it was allowed */
 static _Atomic bool is_looking; /* somebody is */
 
 static size_t spare_bytes(void)
@@ -42,30 +52,56 @@ static size_t spare_bytes(void)
     return seen_bytes - min_size(seen_bytes, MEMORY_HEADROOM_MIN);
 }
 
-/* How much is left says nothing of who else takes it: so the program may take a part of it, and then this looks again.
- * Where no group has a limit the manager does so in time. */
-static void allow(void)
+/* What large blocks were promised lately is not seen yet, for the most part.  Some is never touched: what is owed for
+ * it is less the longer ago that was. */
+static size_t owed_bytes(uint64_t now_ns)
 {
-    const bool is_short = seen_bytes < MEMORY_HEADROOM_MIN;
-    if (!is_limited && !is_short && !heap_is_unmanaged())
+    static size_t owed;
+    static uint64_t owed_ns;
+    const uint64_t past_ns = min_size(now_ns - owed_ns, OWED_NS);
+    owed = min_size((size_t)((uint64_t)owed * (OWED_NS - past_ns) / OWED_NS) + allowance_take_promised(), OWED_MAX);
+    owed_ns = now_ns;
+    return owed;
+}
+
+/* How much is left says nothing of who else takes it: so the program may take a part of it, and then this looks again.
+ * A little is left for what is not counted: page tables, stacks, and others in the group.  Where no group has a limit
+ * the manager looks in time. */
+static void allow(uint64_t now_ns)
+{
+    const size_t uncounted = max_size(UNCOUNTED_MIN, min_size(heap_in_use_bytes() / UNCOUNTED_PART, UNCOUNTED_MAX));
+    const int64_t room = (int64_t)min_size(seen_bytes, INT64_MAX / 2) - (int64_t)(uncounted + owed_bytes(now_ns));
+    if (!is_limited && seen_bytes >= MEMORY_HEADROOM_MIN && !heap_is_unmanaged())
         allowance_set(ALLOWANCE_UNLIMITED);
-    else if (is_short)
-        allowance_set((int64_t)seen_bytes - (int64_t)MEMORY_HEADROOM_MIN);
+    else if (room <= 0)
+        allowance_set(room);
     else
-        allowance_set((int64_t)max_size(spare_bytes() / ALLOWED_PART, ALLOWED_MIN));
+        allowance_set((int64_t)max_size(ALLOWED_MIN, min_size((size_t)room / ALLOWED_PART, ALLOWED_MAX)));
+}
+
+/* A program may have no file descriptor left for a while: what was seen before stays, and soon this looks again. */
+static bool is_unreadable(size_t seen)
+{
+    if (seen != SIZE_MAX || !heap_is_unmanaged())
+        return false;
+    allowance_set(UNREADABLE_BYTES);
+    return true;
 }
 
 static void look(uint64_t now_ns)
 {
-    seen_bytes = os_machine_headroom();
+    size_t seen = os_machine_headroom();
+    if (is_unreadable(seen))
+        return;
     if (is_limited || now_ns >= groups_until_ns) {
         size_t left = os_groups_headroom();
         is_limited = left != SIZE_MAX;
-        seen_bytes = min_size(seen_bytes, left);
+        seen = min_size(seen, left);
         maps_freely = os_may_map_freely() && os_groups_are_known();
         groups_until_ns = now_ns + GROUPS_LOOK_NS;
     }
-    allow();
+    atomic_store(&seen_bytes, seen);
+    allow(now_ns);
     used_bytes = 0;
     in_use_then = heap_in_use_bytes();
     holds_until_ns = now_ns + min_size(spare_bytes(), LOOK_NS_MAX / NS_PER_TAKEN_BYTE) * NS_PER_TAKEN_BYTE;
@@ -86,8 +122,9 @@ static bool holds(uint64_t now_ns)
 
 size_t headroom_bytes(uint64_t now_ns)
 {
-    const bool is_due = !holds(now_ns) || ample_is_out_of_date() || allowance_is_used_up();
+    const bool is_due = !holds(now_ns) || ample_is_out_of_date() || atomic_load(&is_wanted);
     if (is_due && !atomic_exchange(&is_looking, true)) {
+        atomic_store(&is_wanted, false);
         look(now_ns);
         atomic_store(&is_looking, false);
     }
@@ -99,29 +136,49 @@ void headroom_use(size_t bytes)
     used_bytes += bytes;
 }
 
-/* True if memory is short. */
-static bool look_in_passing(void)
+/* Without a manager, by a slow path; else by the manager, when a slow path wants it. */
+static void note_whether_short(uint64_t now_ns)
+{
+    if (headroom_bytes(now_ns) < MEMORY_HEADROOM_MIN)
+        atomic_store(&memory_is_short, true);
+    else if (heap_is_unmanaged()) /* else the pressure job says so */
+        atomic_store(&memory_is_short, false);
+}
+
+bool headroom_run(uint64_t budget_ns)
+{
+    (void)budget_ns;
+    if (atomic_load(&is_wanted))
+        note_whether_short(os_now_ns());
+    return false;
+}
+
+/* Not again at once while memory is short: then what is purged counts. */
+static void look_in_passing(void)
 {
     static _Atomic uint64_t looked_ns;
     const uint64_t now_ns = os_now_ns();
-    if (atomic_load(&memory_is_short) && now_ns - atomic_load(&looked_ns) < SHORT_LOOK_NS)
-        return true;
+    if (allowance_is_used_up() && atomic_load(&memory_is_short) && now_ns - atomic_load(&looked_ns) < SHORT_LOOK_NS)
+        return;
     atomic_store(&looked_ns, now_ns);
+    atomic_store(&is_wanted, true);
+    allowance_note_low();
     if (heap_is_unmanaged())
-        atomic_store(&memory_is_short, headroom_bytes(now_ns) < MEMORY_HEADROOM_MIN);
+        note_whether_short(now_ns);
     else
         demand_raise();
-    return atomic_load(&memory_is_short);
 }
 
 COLD void headroom_in_passing(void)
 {
-    if (look_in_passing() && allowance_is_used_up())
+    look_in_passing();
+    if (allowance_is_used_up() && atomic_load(&memory_is_short))
         shortage_purge();
 }
 
 void headroom_forget(void)
 {
     shortage_forget();
+    allowance_reset();
     atomic_store(&is_looking, false);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How much memory is left to the process: the least of what its control groups and the machine leave.  By the manager.
+ * How much memory is left to the process: the least of what its control groups and the machine leave.  By the
+ * manager; where there is none, by slow paths of the program.
  */
 #ifndef SUTLER_MANAGER_HEADROOM_H
 #define SUTLER_MANAGER_HEADROOM_H
@@ -16,7 +17,7 @@ size_t headroom_bytes(uint64_t now_ns);
 /* So many bytes more are about to be prefaulted: the cached value holds until a part of it is used. */
 void headroom_use(size_t bytes);
 
-/* By slow paths of the program when the allowance is used up (heap/allowance.h), as their last work, with no lock held
+/* By slow paths of the program when the allowance is low (heap/allowance.h), as their last work, with no lock held
  * and before another slow path may begin: without a manager, looks what is left; else has it look.  If memory is short,
  * purges as much as is taken. */
 void headroom_in_passing(void);

@@ -2,6 +2,7 @@
  *
  * The manager's thread: runs its jobs when they are due and sleeps in between.
  */
+#include "heap/allowance.h"
 #include "heap/demand.h"
 #include "heap/large.h"
 #include "heap/pass.h"
@@ -82,5 +83,6 @@ void manager_run(void)
         serve();
     atomic_store(&unmap_is_async, false);
     atomic_store(&manager_is_missing, true);
+    allowance_reset();
     unmap_run(UINT64_MAX); /* nothing more is deferred from here on */
 }

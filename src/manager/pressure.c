@@ -5,12 +5,13 @@
  * is short if little is left under a control group's limit or in the machine, or if not much is left and tasks wait for
  * memory a tenth of their time (pressure stall information, read near a limit only).
  *
- * A purge of everything disturbs the program; where it yields little the next one waits longer.
+ * A purge of everything disturbs the program; where it yields little the next one waits longer, and while the program
+ * purges for itself (heap/shortage.h) it would only be in the way.
  */
 #include "base/bits.h"
-#include "heap/allowance.h"
 #include "heap/demand.h"
 #include "heap/purge.h"
+#include "heap/shortage.h"
 #include "manager/headroom.h"
 #include "manager/jobs.h"
 #include "os/os.h"
@@ -32,15 +33,6 @@ static bool is_short(void)
     return is_little;
 }
 
-/* When the program has used up what it was allowed. */
-bool headroom_run(uint64_t budget_ns)
-{
-    (void)budget_ns;
-    if (allowance_is_used_up() && headroom_bytes(os_now_ns()) < MEMORY_HEADROOM_MIN)
-        atomic_store(&memory_is_short, true);
-    return false;
-}
-
 bool pressure_run(uint64_t budget_ns)
 {
     (void)budget_ns; /* as reclaim */
@@ -50,6 +42,8 @@ bool pressure_run(uint64_t budget_ns)
     }
     if (!is_short())
         return false;
+    if (shortage_was_purged())
+        return true;
     size_t bytes = heap_purge(purge_force, NULL);
     wait = bytes >= YIELD_MIN || wait == 0 ? WAIT_MIN : (unsigned)min_size(wait * 2, WAIT_MAX);
     periods_left = wait;

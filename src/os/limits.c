@@ -4,6 +4,7 @@
  * a file that cannot be read is no limit.
  */
 #include <linux/limits.h>
+#include <stdatomic.h>
 
 #include "base/bits.h"
 #include "os/line.h"
@@ -31,7 +32,7 @@ static const char *after_key(const char *text, const char *key)
 
 /* ---- the process's group and those around it, inmost first ---- */
 
-/* Mapped while it is in use: a thread of the program may have a small stack. */
+/* Not on the stack: a thread of the program may have a small one. */
 struct group {
     char path[PATH_MAX];
     size_t length, root_length;
@@ -65,10 +66,15 @@ static void group_append(struct group *g, const char *text)
     g->path[g->length] = '\0';
 }
 
+/* Of one thread at a time; of others, and of a child made meanwhile, a mapping. */
+static struct group shared;
+static _Atomic bool shared_is_used;
+
 /* NULL without memory. */
 static struct group *group_begin(void)
 {
-    struct group *g = os_map(align_up(sizeof *g, os_page_bytes));
+    const bool is_shared = !atomic_exchange(&shared_is_used, true);
+    struct group *g = is_shared ? &shared : os_map(align_up(sizeof *g, os_page_bytes));
     if (g != NULL)
         os_read_file("/proc/self/cgroup", g->rows, sizeof g->rows);
     return g;
@@ -76,7 +82,10 @@ static struct group *group_begin(void)
 
 static void group_end(struct group *g)
 {
-    os_unmap(g, align_up(sizeof *g, os_page_bytes));
+    if (g == &shared)
+        atomic_store(&shared_is_used, false);
+    else
+        os_unmap(g, align_up(sizeof *g, os_page_bytes));
 }
 
 static void group_own(struct group *g, const struct version *v)

@@ -198,14 +198,15 @@ static void expect_lists_sound(const struct heap *h)
                 EXPECT(superblock_owner(s) == h);
                 EXPECT(h->active[c] != s);
                 listed++;
-                surplus += g == group_mostly_free || g == group_empty;
+                const bool is_surplus = g == group_mostly_free || g == group_empty;
+                surplus += is_surplus;
+                surplus_slices += is_surplus ? superblock_slices(s) : 0;
                 before = at - 1;
                 at = s->slice.next + 1;
             }
         }
         EXPECT_EQ(lists->listed, listed);
         EXPECT_EQ(lists->surplus, surplus);
-        surplus_slices += (size_t)surplus * size_class[c].slices;
         const struct superblock *active = h->active[c];
         if (heap_is_global(h))
             EXPECT(active == NULL);
