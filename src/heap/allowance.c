@@ -2,7 +2,7 @@
 #include "heap/allowance.h"
 
 /* At first, until somebody has looked. */
-#define FIRST_BYTES (64ll << 20)
+#define FIRST_BYTES (16ll << 20)
 /* At least so much may come back. */
 #define RETURNED_MIN (4ll << 20)
 /* Shorter blocks are touched at once, or make no difference. */
