@@ -13,6 +13,10 @@
  * held. */
 void shortage_purge(void);
 
+/* Nothing was found, and more was granted: how much is missing says no more than that.  Until there is room again. */
+bool shortage_is_granted(void);
+void shortage_is_over(void);
+
 /* Whether anybody did since the last call. */
 bool shortage_was_purged(void);
 

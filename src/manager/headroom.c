@@ -71,11 +71,13 @@ static void allow(uint64_t now_ns)
 {
     const size_t uncounted = max_size(UNCOUNTED_MIN, min_size(heap_in_use_bytes() / UNCOUNTED_PART, UNCOUNTED_MAX));
     const int64_t room = (int64_t)min_size(seen_bytes, INT64_MAX / 2) - (int64_t)(uncounted + owed_bytes(now_ns));
+    if (room > 0)
+        shortage_is_over();
     if (!is_limited && seen_bytes >= MEMORY_HEADROOM_MIN && !heap_is_unmanaged())
         allowance_set(ALLOWANCE_UNLIMITED);
-    else if (room <= 0)
+    else if (room <= 0 && !shortage_is_granted())
         allowance_set(room);
-    else
+    else if (room > 0)
         allowance_set((int64_t)max_size(ALLOWED_MIN, min_size((size_t)room / ALLOWED_PART, ALLOWED_MAX)));
 }
 
