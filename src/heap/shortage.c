@@ -12,20 +12,18 @@
 #define DOUBLINGS_MAX  6u
 
 static struct purge_round current = {.step = round_over}; /* in a pass */
+static _Atomic bool was_made;   /* a purge, since somebody asked */
+static _Atomic unsigned grants; /* in a row */
 
 static bool is_too_little(void)
 {
     return atomic_load_explicit(&allowance_left, memory_order_relaxed) < AHEAD_BYTES;
 }
 
-static _Atomic bool was_made; /* a purge, since somebody asked */
-
 bool shortage_was_purged(void)
 {
     return atomic_exchange(&was_made, false);
 }
-
-static _Atomic unsigned grants; /* in a row */
 
 bool shortage_is_granted(void)
 {

@@ -95,10 +95,13 @@ static void look(uint64_t now_ns)
     size_t seen = os_machine_headroom();
     if (is_unreadable(seen))
         return;
-    if (is_limited || now_ns >= groups_until_ns) {
+    const bool all_is_due = now_ns >= groups_until_ns;
+    if (is_limited || all_is_due) {
         size_t left = os_groups_headroom();
         is_limited = left != SIZE_MAX;
         seen = min_size(seen, left);
+    }
+    if (all_is_due) {
         maps_freely = os_may_map_freely() && os_groups_are_known();
         groups_until_ns = now_ns + GROUPS_LOOK_NS;
     }
@@ -138,20 +141,19 @@ void headroom_use(size_t bytes)
     used_bytes += bytes;
 }
 
-/* Without a manager, by a slow path; else by the manager, when a slow path wants it. */
-static void note_whether_short(uint64_t now_ns)
+bool headroom_is_short(uint64_t now_ns)
 {
-    if (headroom_bytes(now_ns) < MEMORY_HEADROOM_MIN)
+    const bool is_short = headroom_bytes(now_ns) <= MEMORY_HEADROOM_MIN;
+    if (is_short)
         atomic_store(&memory_is_short, true);
-    else if (heap_is_unmanaged()) /* else the pressure job says so */
-        atomic_store(&memory_is_short, false);
+    return is_short;
 }
 
 bool headroom_run(uint64_t budget_ns)
 {
     (void)budget_ns;
     if (atomic_load(&is_wanted))
-        note_whether_short(os_now_ns());
+        headroom_is_short(os_now_ns());
     return false;
 }
 
@@ -165,10 +167,10 @@ static void look_in_passing(void)
     atomic_store(&looked_ns, now_ns);
     atomic_store(&is_wanted, true);
     allowance_note_low();
-    if (heap_is_unmanaged())
-        note_whether_short(now_ns);
-    else
+    if (!heap_is_unmanaged())
         demand_raise();
+    else if (!headroom_is_short(now_ns))
+        atomic_store(&memory_is_short, false); /* else the pressure job says so */
 }
 
 COLD void headroom_in_passing(void)

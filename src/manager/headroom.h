@@ -14,6 +14,8 @@
 /* Bytes, as seen lately; SIZE_MAX if that is not known.  Each new manager thread asks at its start, too: until then
  * nothing freed may be kept as it is. */
 size_t headroom_bytes(uint64_t now_ns);
+/* The same: true if that is little.  Then memory is short (heap/demand.h) until somebody finds otherwise. */
+bool headroom_is_short(uint64_t now_ns);
 /* So many bytes more are about to be prefaulted: the cached value holds until a part of it is used. */
 void headroom_use(size_t bytes);
 

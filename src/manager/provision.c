@@ -45,15 +45,6 @@ static uint64_t spare_look_ns; /* the last look whether a processor was to spare
 static uint64_t spare_wait_ns; /* until the next */
 static bool none_seen;         /* and whether none was */
 
-/* True if the limits leave room for one more piece. */
-static bool has_room(uint64_t now_ns)
-{
-    bool has = headroom_bytes(now_ns) > MEMORY_HEADROOM_MIN;
-    if (!has)
-        atomic_store(&memory_is_short, true); /* until the pressure job finds otherwise */
-    return has;
-}
-
 void provision_start(void)
 {
     headroom_bytes(os_now_ns());
@@ -154,7 +145,7 @@ static bool run(bool (*one)(uint64_t now_ns), uint64_t budget_ns)
     uint64_t start_ns = os_now_ns(), start_cpu_us = os_thread_cpu_us(), now_ns = start_ns;
     if (now_ns < rest_until_ns)
         return false;
-    if (!has_room(now_ns) || is_in_the_way(now_ns))
+    if (headroom_is_short(now_ns) || is_in_the_way(now_ns))
         return rest(now_ns);
     bool more;
     do {
@@ -165,7 +156,7 @@ static bool run(bool (*one)(uint64_t now_ns), uint64_t budget_ns)
         now_ns = os_now_ns();
         if (wanted)
             break;
-    } while (more && now_ns - start_ns < budget_ns && has_room(now_ns));
+    } while (more && now_ns - start_ns < budget_ns && !headroom_is_short(now_ns));
     /* It spent half of the time waiting for a processor: none is spare. */
     const uint64_t noticeable_ns = 1000000;
     uint64_t used_ns = (os_thread_cpu_us() - start_cpu_us) * 1000;
