@@ -11,10 +11,28 @@
 
 /* ---- the program ---- */
 
+/* A block larger than the group that is never touched, and freed when some memory was taken meanwhile: nothing came
+ * back with it. */
+static void take_untouched(void)
+{
+    enum { count = 40 * 1024 };
+    static char *block[count];
+    char *untouched = malloc(1000 * MIB);
+    CHECK(untouched != NULL);
+    for (size_t i = 0; i < count; i++) {
+        CHECK((block[i] = malloc(KIB)) != NULL);
+        memset(block[i], (int)i, KIB);
+    }
+    free(untouched);
+    for (size_t i = 0; i < count; i++)
+        free(block[i]);
+}
+
 static int program(size_t mib, size_t turns)
 {
     static const size_t sizes[] = {48, 100, 200, 340, 500, 800, 1200, 2000, 3000, 5000, 8000, 12000, 20000, 30000};
     const size_t kept_part = 200, sizes_count = sizeof sizes / sizeof sizes[0];
+    take_untouched();
     for (size_t turn = 0; turn < turns; turn++) {
         const size_t size = sizes[turn % sizes_count] + turn / sizes_count * 16, count = mib * MIB / size;
         char **block = malloc(count * sizeof *block);
