@@ -12,6 +12,7 @@
 #include "heap/heap.h"
 #include "heap/lend.h"
 #include "heap/span.h"
+#include "heap/turns.h"
 
 /* A look at all classes takes a microsecond, and one that looks for parts, too, up to twenty.  After one that found
  * nothing there is none for so many slices. */
@@ -83,48 +84,6 @@ bool heap_is_mostly_surplus(const struct heap *h)
     return bytes >= least_bytes && bytes >= span_in_use_bytes() / 4;
 }
 
-/* A class that soon wants again what it lent is one of a few that take turns: to give its memory to and fro costs more
- * than it saves, so its superblocks are spared for some time.  Soon is after few turns of other classes, or before half
- * as much has been wanted as is in use.  All heaps count together; a count may be off, it decides nothing else. */
-#define FEW_TURNS    4u
-#define SPARED_TIMES 16u
-static _Atomic uint32_t wanted_slices, turns, last_wanted;
-static struct {
-    _Atomic uint32_t lent_at; /* 0: never, or it has wanted memory since */
-    _Atomic uint32_t lent_in_turn;
-    _Atomic uint32_t spared_until;
-} lent[CLASS_COUNT];
-
-static uint32_t count(_Atomic uint32_t *counter, uint32_t more)
-{
-    const uint32_t now = atomic_load_explicit(counter, memory_order_relaxed) + more;
-    atomic_store_explicit(counter, now, memory_order_relaxed);
-    return now;
-}
-
-static void note_wanted(unsigned c, size_t slices)
-{
-    const uint32_t now = count(&wanted_slices, (uint32_t)slices);
-    const uint32_t turn = count(&turns, atomic_exchange_explicit(&last_wanted, c, memory_order_relaxed) != c);
-    const uint32_t lent_at = atomic_exchange_explicit(&lent[c].lent_at, 0, memory_order_relaxed);
-    const uint32_t in_use = (uint32_t)(span_in_use_bytes() >> SLICE_SHIFT);
-    const bool is_soon = now - lent_at < in_use / 2 || turn - atomic_load(&lent[c].lent_in_turn) < FEW_TURNS;
-    if (lent_at != 0 && is_soon)
-        atomic_store_explicit(&lent[c].spared_until, now + SPARED_TIMES * in_use, memory_order_relaxed);
-}
-
-static bool is_spared(unsigned c)
-{
-    const uint32_t until = atomic_load_explicit(&lent[c].spared_until, memory_order_relaxed);
-    return until != 0 && (int32_t)(until - atomic_load_explicit(&wanted_slices, memory_order_relaxed)) > 0;
-}
-
-static void note_lent(unsigned c)
-{
-    atomic_store_explicit(&lent[c].lent_in_turn, atomic_load(&turns), memory_order_relaxed);
-    atomic_store_explicit(&lent[c].lent_at, (uint32_t)max_size(1, atomic_load(&wanted_slices)), memory_order_relaxed);
-}
-
 /* There are twice as many slices as blocks: so most of them hold none. */
 static bool may_lend(const struct superblock *s)
 {
@@ -141,7 +100,7 @@ static size_t lend(struct heap *h, struct superblock *s)
     if (superblock_quarantine_if(damage, s, "malloc"))
         return 0;
     const size_t slices = superblock_lend(s);
-    note_lent(s->class);
+    turns_note_lent(s->class);
     heap_relist(h, s);
     return slices;
 }
@@ -171,7 +130,7 @@ static size_t regain_parts(struct heap *h, unsigned wanted, size_t slices)
     if (!lock_try(&lending))
         return 0;
     for (unsigned c = CLASS_COUNT; c-- > 0;)
-        if (c != wanted && size_class[c].slices > 1 && !is_spared(c))
+        if (c != wanted && size_class[c].slices > 1 && !turns_are_taken_by(c))
             regained += regain_of_class(h, c, slices - min_size(regained, slices), &checked);
     lock_release(&lending);
     return regained;
@@ -186,7 +145,7 @@ bool heap_regain(struct heap *h, unsigned wanted, size_t slices)
         h->regain_rest -= (uint32_t)slices;
         return false;
     }
-    note_wanted(wanted, slices);
+    turns_note_wanted(wanted, slices);
     size_t regained = regain_empty(h, wanted, slices);
     h->regain_rest = regained == 0 ? REST_SLICES : 0;
     if (regained < slices && heap_is_mostly_surplus(h)) {

@@ -16,26 +16,18 @@
 #include "heap/demand.h"
 #include "heap/large.h"
 #include "heap/shortage.h"
-#include "heap/span.h"
+#include "manager/allow.h"
 #include "manager/jobs.h"
 #include "os/os.h"
 
-#define PART                16u
-#define NS_PER_TAKEN_BYTE   10u
-#define LOOK_NS_MAX         10000000000ull
-#define GROUPS_LOOK_NS      60000000000ull
-/* What was freed may be kept in a quarter of what is left, what is kept already among it. */
-#define ALLOWED_PART        4u
-#define ALLOWED_MIN         (1ul << 20)
-#define ALLOWED_MAX         (1ul << 30)
-#define UNREADABLE_BYTES    (16ll << 20)
-#define OWED_MAX            (32ul << 20)
-#define OWED_NS             200000000ull
-#define UNCOUNTED_PART      8u
-#define UNCOUNTED_MIN       (2ul << 20)
-#define UNCOUNTED_MAX       (24ul << 20)
+#define PART              16u
+#define NS_PER_TAKEN_BYTE 10u
+#define LOOK_NS_MAX       10000000000ull
+#define GROUPS_LOOK_NS    60000000000ull
 /* Between two looks while memory is short: by then what was purged and taken may have been miscounted. */
-#define SHORT_LOOK_NS       2000000ull
+#define SHORT_LOOK_NS 2000000ull
+/* What was freed may be kept in a quarter of what is left, what is kept already among it. */
+#define KEPT_PART 4u
 
 static _Atomic size_t seen_bytes = SIZE_MAX;
 static size_t in_use_then;
@@ -47,38 +39,15 @@ static bool maps_freely; /* what is kept costs nothing but memory */
 static _Atomic bool is_wanted; /* the program has used up what it was allowed */
 static _Atomic bool is_looking; /* somebody is */
 
+/* Where no group has a limit, and the machine has much, the manager looks in time. */
+static bool is_looked_at(void)
+{
+    return !is_limited && seen_bytes >= MEMORY_HEADROOM_MIN && !heap_is_unmanaged();
+}
+
 static size_t spare_bytes(void)
 {
     return seen_bytes - min_size(seen_bytes, MEMORY_HEADROOM_MIN);
-}
-
-/* What large blocks were promised lately is not seen yet, for the most part.  Some is never touched: what is owed for
- * it is less the longer ago that was. */
-static size_t owed_bytes(uint64_t now_ns)
-{
-    static size_t owed;
-    static uint64_t owed_ns;
-    const uint64_t past_ns = min_size(now_ns - owed_ns, OWED_NS);
-    owed = min_size((size_t)((uint64_t)owed * (OWED_NS - past_ns) / OWED_NS) + allowance_take_promised(), OWED_MAX);
-    owed_ns = now_ns;
-    return owed;
-}
-
-/* How much is left says nothing of who else takes it: so the program may take a part of it, and then this looks again.
- * A little is left for what is not counted: page tables, stacks, and others in the group.  Where no group has a limit
- * the manager looks in time. */
-static void allow(uint64_t now_ns)
-{
-    const size_t uncounted = max_size(UNCOUNTED_MIN, min_size(heap_in_use_bytes() / UNCOUNTED_PART, UNCOUNTED_MAX));
-    const int64_t room = (int64_t)min_size(seen_bytes, INT64_MAX / 2) - (int64_t)(uncounted + owed_bytes(now_ns));
-    if (room > 0)
-        shortage_is_over();
-    if (!is_limited && seen_bytes >= MEMORY_HEADROOM_MIN && !heap_is_unmanaged())
-        allowance_set(ALLOWANCE_UNLIMITED);
-    else if (room <= 0 && !shortage_is_granted())
-        allowance_set(room);
-    else if (room > 0)
-        allowance_set((int64_t)max_size(ALLOWED_MIN, min_size((size_t)room / ALLOWED_PART, ALLOWED_MAX)));
 }
 
 /* A program may have no file descriptor left for a while: what was seen before stays, and soon this looks again. */
@@ -86,7 +55,7 @@ static bool is_unreadable(size_t seen)
 {
     if (seen != SIZE_MAX || !heap_is_unmanaged())
         return false;
-    allowance_set(UNREADABLE_BYTES);
+    allow_until_read();
     return true;
 }
 
@@ -106,11 +75,11 @@ static void look(uint64_t now_ns)
         groups_until_ns = now_ns + GROUPS_LOOK_NS;
     }
     atomic_store(&seen_bytes, seen);
-    allow(now_ns);
+    allow_part_of(seen, is_looked_at(), now_ns);
     used_bytes = 0;
     in_use_then = heap_in_use_bytes();
     holds_until_ns = now_ns + min_size(spare_bytes(), LOOK_NS_MAX / NS_PER_TAKEN_BYTE) * NS_PER_TAKEN_BYTE;
-    const size_t kept = heap_kept_bytes(), most = (spare_bytes() + kept) / ALLOWED_PART;
+    const size_t kept = heap_kept_bytes(), most = (spare_bytes() + kept) / KEPT_PART;
     if (!maps_freely || seen_bytes == SIZE_MAX)
         ample_allow(0, 0, 0);
     else if (!is_limited) /* for as long as that is taken to stay so */

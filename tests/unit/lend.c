@@ -5,6 +5,7 @@
  */
 #include "heap/lend.h"
 
+#include "heap/allowance.h"
 #include "heap/arena.h"
 #include "heap/meta.h"
 #include "heap/remote.h"
@@ -179,6 +180,27 @@ static void what_is_free_is_lent(struct rng *rng, unsigned c, unsigned one_in)
     EXPECT_EQ(span_counts().in_use_bytes, before);
 }
 
+/* A free span counts as one that has its pages: what is lent without them counts as taken then. */
+static void what_has_no_pages_counts_when_lent(struct rng *rng, bool is_purged)
+{
+    struct superblock *s = new_one(rng, size_class_of(2048), 200);
+    const char *damage;
+    const unit_set units = superblock_uncarve(s, by_pass, &damage);
+    EXPECT(units != 0 && damage == NULL);
+    for (unsigned u = 0; is_purged && u < UNITS_MAX; u++)
+        if ((units >> u & 1) != 0)
+            os_purge(superblock_start(s) + u * superblock_unit_bytes(s), superblock_unit_bytes(s));
+    if (is_purged)
+        superblock_note_purged(s, units);
+    allowance_set(1ll << 40);
+    const size_t lent = superblock_lend(s);
+    EXPECT(lent > 0 && expect_lent(s) == lent);
+    EXPECT_EQ((uint64_t)((1ll << 40) - allowance_left), is_purged ? lent * SLICE_BYTES : 0);
+    expect_live_untouched(s);
+    superblock_give(s);
+    allowance_reset();
+}
+
 /* ---- squeezing ---- */
 
 /* Free spans of the two arenas, one behind the other: together they hold what neither does. */
@@ -290,6 +312,8 @@ int main(int argc, char **argv)
         for (unsigned c = 0; c < CLASS_COUNT; c++)
             for (unsigned one_in = 2; size_class[c].slices > 1 && one_in < 1000; one_in *= 4)
                 what_is_free_is_lent(&rng, c, one_in);
+    what_has_no_pages_counts_when_lent(&rng, true);
+    what_has_no_pages_counts_when_lent(&rng, false);
     arenas_are_joined();
     alignment_costs_nothing();
     what_fits_purges_nothing();
