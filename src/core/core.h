@@ -58,8 +58,10 @@ static inline bool core_ready(void)
  * slow path and must not wait for locks: take signal-safe blocks, push frees remotely. */
 bool slow_enter(void);
 void slow_leave(void);
-/* The same, and the manager hears of it. */
-void slow_leave_and_hint(void);
+/* The same, and the manager hears of it; where there is none, a part of its work is done (not by who took a block,
+ * where others hook what goes: os/hooks.h). */
+enum slow_did { slow_took, slow_gave };
+void slow_leave_and_hint(enum slow_did did);
 /* True between the two. */
 extern THREAD_SHARED bool in_slow_path;
 

@@ -36,7 +36,7 @@ void free_notify(struct superblock *s)
     } else {
         heap_push_pending(h, s);
     }
-    slow_leave_and_hint();
+    slow_leave_and_hint(slow_gave);
 }
 
 static void push_remote(struct superblock *s, void *p)
@@ -178,10 +178,11 @@ static void free_large(void *p, struct block block)
         large_give_later(p);
         return;
     }
+    large_give_deferred();
     if (block.kind == block_mapping && !rcs_is_suspended())
         manager_hint_unmapping(block.bytes);
     bool freed = block.kind == block_large ? large_span_give(p) : mapping_give(p);
-    slow_leave_and_hint();
+    slow_leave_and_hint(slow_gave);
     if (!freed) /* by another thread, since it was looked up */
         free_double(p);
 }

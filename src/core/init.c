@@ -14,6 +14,7 @@
 #include "manager/manager.h"
 #include "options/options.h"
 #include "os/errors.h"
+#include "os/hooks.h"
 #include "os/os.h"
 #ifdef SUTLER_HARDENED
 #include "marks/marks.h"
@@ -71,6 +72,7 @@ COLD bool core_start(void)
 /* When constructors run, libc is able to take fork handlers. */
 static __attribute__((constructor(101))) void constructor(void)
 {
+    os_hooks_init();
     if (core_ready())
         fork_register();
     wake_note_leader(); /* it is this thread, unless the library was opened by another */

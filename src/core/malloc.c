@@ -145,7 +145,7 @@ static void *take_slow(unsigned c)
     void *block = sync_mode == sync_rcs ? take_by_section(c) : take_locked(c);
     if (unlikely(block == NULL))
         block = take_last_resort(&(struct wanted){.class = c, .size = size_class[c].bytes});
-    slow_leave_and_hint();
+    slow_leave_and_hint(slow_took);
     return block;
 }
 
@@ -182,7 +182,7 @@ static void *take_large(size_t size, size_t alignment, bool *zero)
         block = take_last_resort(&w);
         *zero = w.zero;
     }
-    slow_leave_and_hint();
+    slow_leave_and_hint(slow_took);
     return block;
 }
 

@@ -8,6 +8,7 @@
 #include "heap/decay.h"
 #include "manager/headroom.h"
 #include "manager/hint.h"
+#include "os/hooks.h"
 
 THREAD_SHARED bool in_slow_path;
 
@@ -43,13 +44,18 @@ static bool counts(unsigned call)
     return now / every != before / every;
 }
 
+static bool may_purge(enum slow_did did)
+{
+    return did == slow_gave || likely(!os_is_hooked());
+}
+
 /* The thread of a vfork's child does neither: it would be nobody's. */
-void slow_leave_and_hint(void)
+void slow_leave_and_hint(enum slow_did did)
 {
     const bool hints = likely(!rcs_is_suspended());
-    if (hints && unlikely(allowance_is_low()))
+    if (hints && unlikely(allowance_is_low()) && may_purge(did))
         headroom_in_passing();
-    if (unlikely(heap_is_unmanaged()) && hints && counts(slow_path))
+    if (unlikely(heap_is_unmanaged()) && hints && counts(slow_path) && may_purge(did))
         decay_in_passing();
     slow_leave();
     if (hints)
@@ -58,7 +64,7 @@ void slow_leave_and_hint(void)
 
 COLD void slow_now_and_then(void)
 {
-    if (!counts(quick_call) || rcs_is_suspended() || !slow_enter())
+    if (!counts(quick_call) || rcs_is_suspended() || os_is_hooked() || !slow_enter())
         return;
     decay_in_passing();
     slow_leave();

@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 
 #include "base/bits.h"
-#include "os/line.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -15,44 +14,11 @@ bool bindings_symbols(const struct link_map *library, struct symbols *s)
     return library->l_ld != NULL && symbols_read(library->l_ld, library->l_addr, s);
 }
 
-static uint32_t hash_of(const char *name)
-{
-    uint32_t hash = 5381;
-    for (; *name != '\0'; name++)
-        hash = hash * 33 + (unsigned char)*name;
-    return hash;
-}
-
-/* By DT_HASH alone: one after the other. */
-static ElfW(Sym) * find_slowly(const struct symbols *s, const char *name, const ElfW(Sym) * before)
-{
-    for (size_t i = 1, count = symbols_count(s); i < count; i++)
-        if (&s->table[i] > before && text_equal(s->names + s->table[i].st_name, name))
-            return &s->table[i];
-    return NULL;
-}
-
-ElfW(Sym) * bindings_find(const struct symbols *s, const char *name, const ElfW(Sym) * before)
-{
-    if (s->buckets == NULL)
-        return find_slowly(s, name, before);
-    uint32_t index = s->bucket_count == 0 ? 0 : s->buckets[hash_of(name) % s->bucket_count];
-    if (index < s->first || index == 0) /* an empty bucket */
-        return NULL;
-    for (;; index++) {
-        ElfW(Sym) *symbol = &s->table[index];
-        if (symbol > before && text_equal(s->names + symbol->st_name, name))
-            return symbol;
-        if (symbols_end_bucket(s, index))
-            return NULL;
-    }
-}
-
 /* NULL if it does not.  A program may have an address for a name and still not define it: that of a jump to whoever
  * does. */
 static const ElfW(Sym) * definition(const struct link_map *library, const char *name, struct symbols *s)
 {
-    const ElfW(Sym) *symbol = bindings_symbols(library, s) ? bindings_find(s, name, NULL) : NULL;
+    const ElfW(Sym) *symbol = bindings_symbols(library, s) ? symbols_find(s, name, NULL) : NULL;
     return symbol != NULL && symbol->st_shndx != SHN_UNDEF ? symbol : NULL;
 }
 

@@ -16,10 +16,6 @@
 /* False if the library has no table of names. */
 bool bindings_symbols(const struct link_map *library, struct symbols *s);
 
-/* The next symbol `name` of a library after `before`, or the first; a name may be there in several versions.  NULL: no
- * more. */
-ElfW(Sym) * bindings_find(const struct symbols *s, const char *name, const ElfW(Sym) * before);
-
 /* Whether a library, or the program, defines `name`; and the first one before `own` that does, or NULL. */
 bool bindings_defines(const struct link_map *library, const char *name);
 const struct link_map *bindings_definer_before(const struct link_map *own, const char *name);

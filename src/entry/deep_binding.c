@@ -27,12 +27,12 @@
  * rest of the program has. */
 static void redirect(const struct symbols *libc, const char *name, ElfW(Addr) ours, struct changes *c)
 {
-    ElfW(Sym) *symbol = bindings_find(libc, name, NULL);
+    ElfW(Sym) *symbol = symbols_find(libc, name, NULL);
     if (symbol == NULL)
         return;
     const ElfW(Addr) next = (ElfW(Addr))dlsym(RTLD_NEXT, name),
                      to = ours != 0 ? ours : (ElfW(Addr))dlsym(RTLD_DEFAULT, name);
-    for (; next != 0 && symbol != NULL; symbol = bindings_find(libc, name, symbol))
+    for (; next != 0 && symbol != NULL; symbol = symbols_find(libc, name, symbol))
         if (libc->base + symbol->st_value == next)
             changes_add(c, &symbol->st_value, to - libc->base);
 }

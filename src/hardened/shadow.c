@@ -50,7 +50,7 @@ bool shadow_prepare(void)
 void shadow_wipe(void)
 {
     if (shadow.bytes != 0)
-        os_purge(shadow.words[0], MARKERS * words_bytes);
+        os_wipe(shadow.words[0], MARKERS * words_bytes);
     shadow.bytes = 0;
 }
 

@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "heap/huge.h"
 #include "heap/region.h"
+#include "os/hooks.h"
 #include "os/os.h"
 
 /* Shorter ones are cleared in the time it takes to ask. */
@@ -25,7 +26,7 @@ static bool has_few_pages(char *piece, size_t bytes)
 /* What is not there may have been swapped out, so all of a piece is given back. */
 static void clear_piece(char *piece, size_t bytes)
 {
-    if (!has_few_pages(piece, bytes))
+    if (os_is_hooked() || !has_few_pages(piece, bytes)) /* it is being taken */
         return (void)memset(piece, 0, bytes);
     huge_note_purged(piece, bytes);
     if (!os_purge(piece, bytes))

@@ -10,6 +10,7 @@
 #include "heap/mapping_table.h"
 #include "heap/span.h"
 #include "heap/span_cache.h"
+#include "os/hooks.h"
 #include "os/os.h"
 
 /* True for a span.  Else the block is a mapping, which the system may put anywhere, even into a gap of the region. */
@@ -95,7 +96,8 @@ static bool is_for_span(size_t size, size_t alignment)
 
 static void *take(size_t size, size_t alignment, bool as_span, bool *zero)
 {
-    large_give_deferred();
+    if (likely(!os_is_hooked()))
+        large_give_deferred();
     if (size >= HUGE_POLICY_BYTES_MIN)
         huge_policy_look_back();
     *zero = false;

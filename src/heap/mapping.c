@@ -66,7 +66,7 @@ static void *enter(struct mapping mapping)
         return NULL;
     if (note_taken(mapping))
         return (void *)mapping.address;
-    os_unmap((void *)mapping.address, mapping.bytes);
+    os_give_back((void *)mapping.address, mapping.bytes);
     return NULL;
 }
 
@@ -116,7 +116,7 @@ void *mapping_take_kept(size_t size, size_t alignment)
     struct mapping kept = mapping_cache_take(bytes, alignment);
     lock_release(&mapping_lock);
     if (kept.address != 0 && kept.bytes < bytes && !lengthen(&kept, bytes)) {
-        os_unmap((void *)kept.address, kept.bytes);
+        os_give_back((void *)kept.address, kept.bytes);
         return NULL;
     }
     kept.asked = size;
@@ -161,7 +161,7 @@ void *mapping_take_pages(void *from, size_t have, size_t size, bool is_fresh)
     if (longer && note_taken(m))
         return (void *)m.address;
     memcpy(from, (void *)m.address, have);
-    os_unmap((void *)m.address, m.bytes);
+    os_give_back((void *)m.address, m.bytes);
     return NULL;
 }
 
@@ -211,7 +211,7 @@ static void unmap(struct mapping m)
     for (size_t left = m.bytes; left > 0;) {
         const size_t piece = min_size(left, piece_max);
         left -= piece;
-        os_unmap((void *)(m.address + left), piece);
+        os_give_back((void *)(m.address + left), piece);
     }
 }
 

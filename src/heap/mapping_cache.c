@@ -9,6 +9,7 @@
 #include "heap/mapping_table.h"
 #include "heap/pass.h"
 #include "heap/span.h"
+#include "os/hooks.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -76,7 +77,7 @@ static struct mapping take_from(struct kept *k, size_t bytes)
 /* The shortest that is long enough; else, if it may be lengthened, the longest of at least half the length; or NULL. */
 static struct kept *find(size_t bytes, size_t alignment)
 {
-    const bool may_lengthen = alignment <= os_page_bytes && bytes >= MAPPING_BYTES_MIN;
+    const bool may_lengthen = alignment <= os_page_bytes && bytes >= MAPPING_BYTES_MIN && !os_is_hooked();
     struct kept *best = NULL;
     for (struct kept *k = cache; k < cache + CACHE_MAX; k++) {
         const size_t have = k->mapping.bytes, most = best != NULL ? best->mapping.bytes : 0;
@@ -202,7 +203,7 @@ size_t mapping_unmap_deferred(size_t most)
     lock_take(&mapping_lock);
     for (const struct kept *k = cache; k < cache + CACHE_MAX; k++)
         deferred += k->mapping.address != 0 && k->deferred ? k->mapping.bytes : 0;
-    for (struct kept *k = cache; k < cache + CACHE_MAX && done < min_size(deferred, most);) {
+    for (struct kept *k = cache; k < cache + CACHE_MAX && done < min_size(deferred, most) && os_may_give_back();) {
         if (k->mapping.address == 0 || !k->deferred) {
             k++;
             continue;
@@ -213,7 +214,7 @@ size_t mapping_unmap_deferred(size_t most)
         allowance_return(piece);
         mapping_set(&k->mapping, rest == 0 ? 0 : k->mapping.address, rest);
         lock_release(&mapping_lock);
-        os_unmap((void *)end, piece);
+        os_give_back((void *)end, piece);
         pass_yield();
         done += piece;
         lock_take(&mapping_lock);

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "heap/heap.h"
+#include "os/hooks.h"
 #include "os/os.h"
 #ifdef SUTLER_HARDENED
 #include "marks/state.h"
@@ -230,7 +231,7 @@ bool signal_safe_give(void *p)
     uintptr_t live = (uintptr_t)p ^ MARK_LIVE;
     if (!atomic_compare_exchange_strong(&header_of(p)->mark, &live, (uintptr_t)p ^ MARK_FREED))
         return false;
-    if (header.order >= ORDER_PURGED) {
+    if (header.order >= ORDER_PURGED && !os_is_hooked()) { /* handlers may have interrupted a hook */
         char *page = (char *)align_up((uintptr_t)p, os_page_bytes);
         os_purge(page, (size_t)(cell_address(header.cell) + ((size_t)1 << header.order) - page));
     }

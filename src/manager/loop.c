@@ -12,6 +12,7 @@
 #include "manager/report.h"
 #include "manager/state.h"
 #include "os/guest.h"
+#include "os/hooks.h"
 #include "os/os.h"
 
 /* How often, while awake, it asks whether a cpu is spare; and how long it stays away if none is. */
@@ -41,6 +42,8 @@ static void work(void)
 {
     uint64_t next = UINT64_MAX, look_ns = 0;
     while (!atomic_load(&manager_stop_requested)) {
+        if (os_is_hooked()) /* it may not do what it is here for */
+            return manager_stay_away(AWAY_NS);
         uint64_t now = os_now_ns();
         if (now >= look_ns) {
             look_ns = now + SPARE_LOOK_NS;

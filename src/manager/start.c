@@ -18,6 +18,7 @@
 #include "manager/spare_cpu.h"
 #include "manager/state.h"
 #include "options/options.h"
+#include "os/hooks.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "rcs/hot.h"
@@ -91,7 +92,7 @@ static long make_thread(void)
         return -EPERM;
     if (atomic_load(&manager_life.tid) != 0) /* one has come and gone since may_start, but not left its stack yet */
         return -ECANCELED;
-    char *thread_pointer = spare_cpu_is_possible() ? prepare_block() : NULL;
+    char *thread_pointer = spare_cpu_is_possible() && !os_is_hooked() ? prepare_block() : NULL;
     if (thread_pointer == NULL)
         return -EAGAIN;
     wake_note_leader();

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "os/filter.h"
+#include "os/hooks.h"
 #include "os/os.h"
 #include "os/syscall.h"
 
@@ -53,5 +54,5 @@ static bool is_locked(char *page)
 
 void *os_move_pages(void *address, size_t size)
 {
-    return can_move() && !is_locked((char *)address + size - os_page_bytes) ? move(address, size) : NULL;
+    return !os_is_hooked() && can_move() && !is_locked((char *)address + size - os_page_bytes) ? move(address, size) : NULL;
 }

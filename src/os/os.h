@@ -56,8 +56,13 @@ bool os_guard(void *address, size_t size, bool guarded);
 
 /* Gives a mapping, or a part of one, back.  Cannot fail in a way the caller could act on. */
 void os_unmap(void *address, size_t size);
+/* The same of memory that the program had: others may want to know (os/hooks.h). */
+void os_give_back(void *address, size_t size);
+/* False if the caller must leave that to the program's threads; os_purge is refused then. */
+bool os_may_give_back(void);
 
-/* Grows or shrinks a mapping, moving it if `may_move`; NULL (and the mapping unchanged) if that is not possible. */
+/* Grows or shrinks a mapping, moving it if `may_move` (but not past hooks); NULL (and the mapping unchanged) if that is
+ * not possible. */
 void *os_remap(void *address, size_t old_size, size_t new_size, bool may_move);
 /* Whether the range is one mapping to the system, which os_remap lengthens as a whole, or of several. */
 bool os_is_one_mapping(void *address, size_t size);
@@ -68,6 +73,8 @@ void *os_move_pages(void *address, size_t size);
 
 /* Returns the pages to the system now; they read as zero when touched again.  False if the system refused. */
 bool os_purge(void *address, size_t size);
+/* The same of memory that the program never had. */
+bool os_wipe(void *address, size_t size);
 
 struct os_range {
     void *address;

@@ -2,6 +2,7 @@
 #include "os/symbols.h"
 
 #include "base/bits.h"
+#include "os/line.h"
 
 bool symbols_read(const ElfW(Dyn) * entry, uintptr_t base, struct symbols *s)
 {
@@ -41,4 +42,37 @@ size_t symbols_count(const struct symbols *s)
     while (!symbols_end_bucket(s, last))
         last++;
     return last + 1;
+}
+
+static uint32_t hash_of(const char *name)
+{
+    uint32_t hash = 5381;
+    for (; *name != '\0'; name++)
+        hash = hash * 33 + (unsigned char)*name;
+    return hash;
+}
+
+/* By DT_HASH alone: one after the other. */
+static ElfW(Sym) * find_slowly(const struct symbols *s, const char *name, const ElfW(Sym) * before)
+{
+    for (size_t i = 1, count = symbols_count(s); i < count; i++)
+        if (&s->table[i] > before && text_equal(s->names + s->table[i].st_name, name))
+            return &s->table[i];
+    return NULL;
+}
+
+ElfW(Sym) * symbols_find(const struct symbols *s, const char *name, const ElfW(Sym) * before)
+{
+    if (s->buckets == NULL)
+        return find_slowly(s, name, before);
+    uint32_t index = s->bucket_count == 0 ? 0 : s->buckets[hash_of(name) % s->bucket_count];
+    if (index < s->first || index == 0) /* an empty bucket */
+        return NULL;
+    for (;; index++) {
+        ElfW(Sym) *symbol = &s->table[index];
+        if (symbol > before && text_equal(s->names + symbol->st_name, name))
+            return symbol;
+        if (symbols_end_bucket(s, index))
+            return NULL;
+    }
 }

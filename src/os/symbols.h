@@ -40,6 +40,10 @@ bool symbols_read(const ElfW(Dyn) * entry, uintptr_t base, struct symbols *s);
 /* How many the table has.  One of the hash tables is there. */
 size_t symbols_count(const struct symbols *s);
 
+/* The next symbol `name` of a library after `before`, or the first; a name may be there in several versions.  NULL: no
+ * more. */
+ElfW(Sym) * symbols_find(const struct symbols *s, const char *name, const ElfW(Sym) * before);
+
 static inline bool symbols_end_bucket(const struct symbols *s, size_t index)
 {
     return (s->hashes[index - s->first] & 1) != 0;

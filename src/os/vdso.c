@@ -11,7 +11,6 @@
 
 #include "base/compiler.h"
 #include "os/filter.h"
-#include "os/line.h"
 #include "os/os.h"
 #include "os/symbols.h"
 #include "os/vdso.h"
@@ -53,12 +52,8 @@ static bool read_image(uintptr_t start, struct symbols *image)
 
 static void *find(const struct symbols *image, const char *name)
 {
-    for (size_t i = 0, count = symbols_count(image); i < count; i++) {
-        const ElfW(Sym) *symbol = &image->table[i];
-        if (symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 && text_equal(image->names + symbol->st_name, name))
-            return (void *)(image->base + symbol->st_value);
-    }
-    return NULL;
+    const ElfW(Sym) *symbol = symbols_find(image, name, NULL);
+    return symbol != NULL && symbol->st_shndx != SHN_UNDEF ? (void *)(image->base + symbol->st_value) : NULL;
 }
 
 void os_vdso_init(void)

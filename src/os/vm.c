@@ -11,7 +11,9 @@
 
 #include "base/bits.h"
 #include "os/filter.h"
+#include "os/hooks.h"
 #include "os/line.h"
+#include "os/lock.h"
 #include "os/os.h"
 #include "os/syscall.h"
 
@@ -102,14 +104,34 @@ bool os_set_writable(void *address, size_t size, bool writable)
         return !sys_failed(sys_call(SYS_madvise, (long)address, (long)size, advice, 0, 0, 0));                         \
     }
 
-ADVICE(os_purge, (void *address, size_t size), MADV_DONTNEED)
-ADVICE(os_give_up, (void *address, size_t size), MADV_FREE)
+ADVICE(os_wipe, (void *address, size_t size), MADV_DONTNEED)
 ADVICE(os_advise_huge, (void *address, size_t size), MADV_HUGEPAGE)
 ADVICE(os_advise_small, (void *address, size_t size), MADV_NOHUGEPAGE)
 ADVICE(os_populate, (void *address, size_t size), MADV_POPULATE_WRITE)
 ADVICE(os_wipe_on_fork, (void *address, size_t size), MADV_WIPEONFORK)
 ADVICE(os_keep_from_children, (void *address, size_t size, bool keep), keep ? MADV_DONTFORK : MADV_DOFORK)
-ADVICE(os_guard, (void *address, size_t size, bool guarded), guarded ? MADV_GUARD_INSTALL : MADV_GUARD_REMOVE)
+
+bool os_purge(void *address, size_t size)
+{
+    if (likely(!os_is_hooked()))
+        return os_wipe(address, size);
+    return !background_thread_is_caller() && os_hooked_madvise(address, size, MADV_DONTNEED) == 0;
+}
+
+/* Not all hooks know that advice. */
+bool os_give_up(void *address, size_t size)
+{
+    return !os_is_hooked() && !sys_failed(sys_call(SYS_madvise, (long)address, (long)size, MADV_FREE, 0, 0, 0));
+}
+
+/* To guard takes the pages, too, and no hook knows that advice. */
+bool os_guard(void *address, size_t size, bool guarded)
+{
+    if (guarded && unlikely(os_is_hooked()) && !os_purge(address, size))
+        return false;
+    return !sys_failed(sys_call(SYS_madvise, (long)address, (long)size,
+                                guarded ? MADV_GUARD_INSTALL : MADV_GUARD_REMOVE, 0, 0, 0));
+}
 
 int os_collapse(void *address, size_t size)
 {
@@ -202,13 +224,21 @@ void os_unmap(void *address, size_t size)
 {
     /* Refused where it would split a mapping and the process has as many as it may have: then at least the pages go. */
     if (sys_failed(sys_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0)))
+        os_wipe(address, size);
+}
+
+void os_give_back(void *address, size_t size)
+{
+    if (background_thread_is_caller() || likely(!os_is_hooked()))
+        os_unmap(address, size);
+    else if (os_hooked_munmap(address, size) != 0)
         os_purge(address, size);
 }
 
 void *os_remap(void *address, size_t old_size, size_t new_size, bool may_move)
 {
-    long result =
-        sys_call(SYS_mremap, (long)address, (long)old_size, (long)new_size, may_move ? MREMAP_MAYMOVE : 0, 0, 0);
+    const int flags = may_move && !os_is_hooked() ? MREMAP_MAYMOVE : 0;
+    const long result = sys_call(SYS_mremap, (long)address, (long)old_size, (long)new_size, flags, 0, 0);
     return sys_failed(result) ? NULL : (void *)result;
 }
 
@@ -229,8 +259,9 @@ bool os_purge_ranges(const struct os_range *ranges, size_t count)
     size_t total = 0;
     for (size_t i = 0; i < count; i++)
         total += ranges[i].size;
-    long done =
-        sys_call_if(need_luxury, SYS_process_madvise, pidfd_self, (long)ranges, (long)count, MADV_DONTNEED, 0, 0);
+    const long done = unlikely(os_is_hooked()) ? -EPERM
+                                               : sys_call_if(need_luxury, SYS_process_madvise, pidfd_self, (long)ranges,
+                                                             (long)count, MADV_DONTNEED, 0, 0);
     if (done == (long)total)
         return true;
     bool all = true;

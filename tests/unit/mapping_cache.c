@@ -147,11 +147,11 @@ static void what_leaves_is_no_childs(bool ample)
 static _Atomic unsigned pieces, unlocked;
 static _Atomic bool others_come, other_was_in, other_is_done;
 
-void __real_os_unmap(void *address, size_t size);
-void __wrap_os_unmap(void *address, size_t size);
-void __wrap_os_unmap(void *address, size_t size)
+void __real_os_give_back(void *address, size_t size);
+void __wrap_os_give_back(void *address, size_t size);
+void __wrap_os_give_back(void *address, size_t size)
 {
-    __real_os_unmap(address, size);
+    __real_os_give_back(address, size);
     unlocked += !lock_is_mine(&mapping_lock);
     if (!others_come)
         return;
