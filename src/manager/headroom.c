@@ -26,6 +26,8 @@
 #define GROUPS_LOOK_NS    60000000000ull
 /* Between two looks while memory is short: by then what was purged and taken may have been miscounted. */
 #define SHORT_LOOK_NS 2000000ull
+/* If the manager is wanted and has not looked for so long, the program does: it may be without a processor. */
+#define LATE_NS 10000000ull
 /* What was freed may be kept in a quarter of what is left, what is kept already among it. */
 #define KEPT_PART 4u
 
@@ -50,19 +52,20 @@ static size_t spare_bytes(void)
     return seen_bytes - min_size(seen_bytes, MEMORY_HEADROOM_MIN);
 }
 
-/* A program may have no file descriptor left for a while: what was seen before stays, and soon this looks again. */
-static bool is_unreadable(size_t seen)
+/* A program (the manager has a table of its own) may have no file descriptor left for a while: what was seen before
+ * stays, and soon this looks again. */
+static bool is_unreadable(size_t seen, bool by_program)
 {
-    if (seen != SIZE_MAX || !heap_is_unmanaged())
+    if (seen != SIZE_MAX || !by_program)
         return false;
     allow_until_read();
     return true;
 }
 
-static void look(uint64_t now_ns)
+static void look(uint64_t now_ns, bool by_program)
 {
     size_t seen = os_machine_headroom();
-    if (is_unreadable(seen))
+    if (is_unreadable(seen, by_program))
         return;
     const bool all_is_due = now_ns >= groups_until_ns;
     if (is_limited || all_is_due) {
@@ -94,14 +97,19 @@ static bool holds(uint64_t now_ns)
     return now_ns < holds_until_ns && taken < spare_bytes() / PART;
 }
 
-size_t headroom_bytes(uint64_t now_ns)
+static void look_if_due(uint64_t now_ns, bool by_program)
 {
     const bool is_due = !holds(now_ns) || ample_is_out_of_date() || atomic_load(&is_wanted);
     if (is_due && !atomic_exchange(&is_looking, true)) {
         atomic_store(&is_wanted, false);
-        look(now_ns);
+        look(now_ns, by_program);
         atomic_store(&is_looking, false);
     }
+}
+
+size_t headroom_bytes(uint64_t now_ns)
+{
+    look_if_due(now_ns, heap_is_unmanaged());
     return seen_bytes;
 }
 
@@ -129,17 +137,20 @@ bool headroom_run(uint64_t budget_ns)
 /* Not again at once while memory is short: then what is purged counts. */
 static void look_in_passing(void)
 {
-    static _Atomic uint64_t looked_ns;
+    static _Atomic uint64_t came_ns, wanted_since_ns;
     const uint64_t now_ns = os_now_ns();
-    if (allowance_is_used_up() && atomic_load(&memory_is_short) && now_ns - atomic_load(&looked_ns) < SHORT_LOOK_NS)
+    const bool is_used_up = allowance_is_used_up();
+    if (is_used_up && atomic_load(&memory_is_short) && now_ns - atomic_load(&came_ns) < SHORT_LOOK_NS)
         return;
-    atomic_store(&looked_ns, now_ns);
-    atomic_store(&is_wanted, true);
+    atomic_store(&came_ns, now_ns);
+    if (!atomic_exchange(&is_wanted, true))
+        atomic_store(&wanted_since_ns, now_ns);
     allowance_note_low();
-    if (!heap_is_unmanaged())
-        demand_raise();
-    else if (!headroom_is_short(now_ns))
-        atomic_store(&memory_is_short, false); /* else the pressure job says so */
+    const bool is_late = is_used_up && now_ns - atomic_load(&wanted_since_ns) > LATE_NS;
+    if (!heap_is_unmanaged() && !is_late)
+        return demand_raise();
+    look_if_due(now_ns, true);
+    atomic_store(&memory_is_short, seen_bytes <= MEMORY_HEADROOM_MIN); /* a manager's pressure job may say so, too */
 }
 
 COLD void headroom_in_passing(void)
