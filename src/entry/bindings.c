@@ -9,17 +9,10 @@
 #include "os/lock.h"
 #include "os/os.h"
 
-bool bindings_symbols(const struct link_map *library, struct symbols *s)
-{
-    return library->l_ld != NULL && symbols_read(library->l_ld, library->l_addr, s);
-}
-
-/* NULL if it does not.  A program may have an address for a name and still not define it: that of a jump to whoever
- * does. */
+/* NULL if it does not define it. */
 static const ElfW(Sym) * definition(const struct link_map *library, const char *name, struct symbols *s)
 {
-    const ElfW(Sym) *symbol = bindings_symbols(library, s) ? symbols_find(s, name, NULL) : NULL;
-    return symbol != NULL && symbol->st_shndx != SHN_UNDEF ? symbol : NULL;
+    return symbols_of(library, s) ? symbols_definition(s, name) : NULL;
 }
 
 bool bindings_defines(const struct link_map *library, const char *name)

@@ -13,9 +13,6 @@
 /* None of those that only look calls libc, so that they may be called before a sanitizer's strcmp may; but for a name
  * whose library has a function that chooses the address (STT_GNU_IFUNC), for which the loader is asked. */
 
-/* False if the library has no table of names. */
-bool bindings_symbols(const struct link_map *library, struct symbols *s);
-
 /* Whether a library, or the program, defines `name`; and the first one before `own` that does, or NULL. */
 bool bindings_defines(const struct link_map *library, const char *name);
 const struct link_map *bindings_definer_before(const struct link_map *own, const char *name);

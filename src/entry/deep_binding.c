@@ -59,8 +59,8 @@ static void redirect_ours(enum extent extent)
     Dl_info info;
     void *handle = next_dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
     if (handle == NULL || dlinfo(handle, RTLD_DI_LINKMAP, &libc) != 0 ||
-        dladdr1(&next_dlopen, &info, (void **)&own, RTLD_DL_LINKMAP) == 0 || !bindings_symbols(libc, &libcs) ||
-        !bindings_symbols(own, &ours))
+        dladdr1(&next_dlopen, &info, (void **)&own, RTLD_DL_LINKMAP) == 0 || !symbols_of(libc, &libcs) ||
+        !symbols_of(own, &ours))
         return;
     /* Those before the first of the hash table are what it needs of others. */
     struct changes c = {0};

@@ -152,7 +152,7 @@ static void find_moves(struct moves *m)
 {
     struct symbols ours;
     const struct link_map *where;
-    if (!bindings_symbols(m->own, &ours))
+    if (!symbols_of(m->own, &ours))
         return;
     for (size_t i = ours.first, count = symbols_count(&ours); i < count && m->count < MOVES_MAX; i++) {
         const char *name = ours.names + ours.table[i].st_name;

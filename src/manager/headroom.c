@@ -118,12 +118,17 @@ void headroom_use(size_t bytes)
     used_bytes += bytes;
 }
 
+static bool is_little(void)
+{
+    return seen_bytes <= MEMORY_HEADROOM_MIN;
+}
+
 bool headroom_is_short(uint64_t now_ns)
 {
-    const bool is_short = headroom_bytes(now_ns) <= MEMORY_HEADROOM_MIN;
-    if (is_short)
+    headroom_bytes(now_ns);
+    if (is_little())
         atomic_store(&memory_is_short, true);
-    return is_short;
+    return is_little();
 }
 
 bool headroom_run(uint64_t budget_ns)
@@ -150,7 +155,7 @@ static void look_in_passing(void)
     if (!heap_is_unmanaged() && !is_late)
         return demand_raise();
     look_if_due(now_ns, true);
-    atomic_store(&memory_is_short, seen_bytes <= MEMORY_HEADROOM_MIN); /* a manager's pressure job may say so, too */
+    atomic_store(&memory_is_short, is_little()); /* a manager's pressure job may say so, too */
 }
 
 COLD void headroom_in_passing(void)

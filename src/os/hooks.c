@@ -60,29 +60,38 @@ static struct code code_before(uintptr_t at)
     return is_jump(code) ? (struct code){0} : code;
 }
 
-/* Libraries before libc may have functions of these names that call libc's, so it is libc itself that is asked.  (By
- * its table of names: dlopen, for a handle of it, would run what libc has to run at its start, too early.) */
-static void *find(const char *name)
+/* Libraries between ours and libc may have functions of these names that call libc's, so libc's own table of names is
+ * asked.  (For a handle of it dlopen would run what libc has to run at its start, too early.)  False where libc is not
+ * found: it is another than glibc, or the library was opened late. */
+static bool find_libc(struct symbols *s)
 {
 #ifdef __GLIBC__
-    const void *of_libc = dlsym(RTLD_NEXT, "gnu_get_libc_version");
-    const struct link_map *itself;
-    const ElfW(Sym) *symbol;
-    struct symbols s;
+    const struct link_map *library;
     Dl_info info;
-    if (of_libc != NULL && dladdr1 != NULL && dladdr1(of_libc, &info, (void **)&itself, RTLD_DL_LINKMAP) != 0 &&
-        symbols_read(itself->l_ld, itself->l_addr, &s) && (symbol = symbols_find(&s, name, NULL)) != NULL)
-        return (void *)(s.base + symbol->st_value);
+    if (dladdr1 == NULL || dladdr1(&libc, &info, (void **)&library, RTLD_DL_LINKMAP) == 0)
+        return false;
+    for (; library != NULL; library = library->l_next)
+        if (symbols_of(library, s) && symbols_definition(s, "gnu_get_libc_version") != NULL)
+            return true;
 #endif
-    return dlsym(RTLD_NEXT, name);
+    (void)s;
+    return false;
+}
+
+static void *find(const struct symbols *of_libc, const char *name)
+{
+    const ElfW(Sym) *symbol = of_libc != NULL ? symbols_definition(of_libc, name) : NULL;
+    return symbol != NULL ? (void *)(of_libc->base + symbol->st_value) : dlsym(RTLD_NEXT, name);
 }
 
 void os_hooks_init(void)
 {
     if (dlsym == NULL)
         return;
-    libc.munmap = (int (*)(void *, size_t))find("munmap");
-    libc.madvise = (int (*)(void *, size_t, int))find("madvise");
+    struct symbols s;
+    const struct symbols *of_libc = find_libc(&s) ? &s : NULL;
+    libc.munmap = (int (*)(void *, size_t))find(of_libc, "munmap");
+    libc.madvise = (int (*)(void *, size_t, int))find(of_libc, "madvise");
     if (libc.munmap == NULL || libc.madvise == NULL)
         return;
     libc.munmap_then = code_before((uintptr_t)libc.munmap);

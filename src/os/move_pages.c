@@ -54,5 +54,6 @@ static bool is_locked(char *page)
 
 void *os_move_pages(void *address, size_t size)
 {
-    return !os_is_hooked() && can_move() && !is_locked((char *)address + size - os_page_bytes) ? move(address, size) : NULL;
+    const bool may_move = !os_is_hooked() && can_move() && !is_locked((char *)address + size - os_page_bytes);
+    return may_move ? move(address, size) : NULL;
 }

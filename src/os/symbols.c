@@ -76,3 +76,9 @@ ElfW(Sym) * symbols_find(const struct symbols *s, const char *name, const ElfW(S
             return NULL;
     }
 }
+
+const ElfW(Sym) * symbols_definition(const struct symbols *s, const char *name)
+{
+    const ElfW(Sym) *symbol = symbols_find(s, name, NULL);
+    return symbol != NULL && symbol->st_shndx != SHN_UNDEF ? symbol : NULL;
+}

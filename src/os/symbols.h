@@ -37,12 +37,21 @@ static inline void *symbols_address(const ElfW(Dyn) * entry, uintptr_t base)
 /* From a dynamic section.  False if it names nothing. */
 bool symbols_read(const ElfW(Dyn) * entry, uintptr_t base, struct symbols *s);
 
+/* Of a library that is loaded. */
+static inline bool symbols_of(const struct link_map *library, struct symbols *s)
+{
+    return library->l_ld != NULL && symbols_read(library->l_ld, library->l_addr, s);
+}
+
 /* How many the table has.  One of the hash tables is there. */
 size_t symbols_count(const struct symbols *s);
 
 /* The next symbol `name` of a library after `before`, or the first; a name may be there in several versions.  NULL: no
  * more. */
 ElfW(Sym) * symbols_find(const struct symbols *s, const char *name, const ElfW(Sym) * before);
+/* The first, if the library defines the name, or NULL.  A program may have an address for a name and still not define
+ * it: that of a jump to whoever does. */
+const ElfW(Sym) * symbols_definition(const struct symbols *s, const char *name);
 
 static inline bool symbols_end_bucket(const struct symbols *s, size_t index)
 {

@@ -52,8 +52,8 @@ static bool read_image(uintptr_t start, struct symbols *image)
 
 static void *find(const struct symbols *image, const char *name)
 {
-    const ElfW(Sym) *symbol = symbols_find(image, name, NULL);
-    return symbol != NULL && symbol->st_shndx != SHN_UNDEF ? (void *)(image->base + symbol->st_value) : NULL;
+    const ElfW(Sym) *symbol = symbols_definition(image, name);
+    return symbol != NULL ? (void *)(image->base + symbol->st_value) : NULL;
 }
 
 void os_vdso_init(void)

@@ -201,8 +201,8 @@ static void unmapping_lets_others_in(void)
     atomic_store(&unmap_is_async, false);
 }
 
-/* A kept mapping serves for less, and keeps the rest, or for more, up to twice its length.  Its pages are given up until
- * they are written to again: the system may have taken any of them meanwhile. */
+/* A kept mapping serves for less, and keeps the rest, or for more, up to twice its length.  Its pages are given up
+ * until they are written to again: the system may have taken any of them meanwhile. */
 static void what_is_kept_is_cut_and_lengthened(void)
 {
     const size_t whole = 60ul << 20, part = 20ul << 20, more = 70ul << 20;
