@@ -212,7 +212,8 @@ static void no_post_is_lost(unsigned c, int rounds, struct rng *rng)
     for (uintptr_t i = 0; i < POSTERS; i++)
         EXPECT_EQ(pthread_create(&thread[i], NULL, post_at_random, (void *)(rng_next(rng) | 1)), 0);
     unsigned collected = 0;
-    for (int round = 0; round < rounds; round++) {
+    const unsigned enough = 100; /* on a busy machine the others may not have begun after all the rounds */
+    for (int round = 0; round < rounds || collected <= enough; round++) {
         struct heap *h = box[round % 2];
         lock_take(&h->lock);
         heap_flush_pending(h);
@@ -239,8 +240,7 @@ static void no_post_is_lost(unsigned c, int rounds, struct rng *rng)
         EXPECT(in_hand[i] == 1 || freelist_top(member[i]->freelist) == hostage[i]);
     }
     expect_heaps_sound();
-    unit_say("%u rounds trips\n", collected);
-    EXPECT(collected > 100);
+    unit_say("%u round trips\n", collected);
 }
 
 int main(int argc, char **argv)
