@@ -240,6 +240,18 @@ void expect_heaps_sound(void)
     }
 }
 
+/* ---- what slow paths do in passing ---- */
+
+bool test_slow_paths_decay;
+
+void __real_decay_in_passing(void);
+void __wrap_decay_in_passing(void);
+void __wrap_decay_in_passing(void)
+{
+    if (test_slow_paths_decay)
+        __real_decay_in_passing();
+}
+
 /* ---- who has a block ---- */
 
 static _Atomic unsigned char *flag, *flag_of_handlers; /* by address / BLOCK_ALIGNMENT */

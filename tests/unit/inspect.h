@@ -36,6 +36,12 @@ struct class_state class_inspect(unsigned c);
  * not passed its threshold and is armed for remote frees. */
 void expect_heaps_sound(void);
 
+/* ---- what slow paths do in passing ---- */
+
+/* Whether decay_in_passing purges.  False at first: it would where filling takes long, and a test that counts, or makes
+ * rounds by hand, would miss what went. */
+extern bool test_slow_paths_decay;
+
 /* ---- who has a block ---- */
 
 /* Sets up a flag for each block of the first `region_bytes` of region, and for what signal handlers are given. */
