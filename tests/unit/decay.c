@@ -209,8 +209,7 @@ static void children_begin_anew(void)
 
 int main(void)
 {
-    free(malloc(1));
-    os_allow_luxuries(true); /* SUTLER_MANAGER=off has none, and what is resident is read from a file */
+    unit_print_mode(); /* and allows what SUTLER_MANAGER=off does not: to read what is resident */
     atomic_store(&manager_stop_requested, true); /* one that has left concerns no thread of the program */
     pieces_make_a_whole();
     two_rounds_give_back();
