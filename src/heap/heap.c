@@ -267,13 +267,24 @@ void heap_push_pending(struct heap *h, struct superblock *s)
                                                   memory_order_release, memory_order_relaxed));
 }
 
-enum remote_pushed heap_push_remote(struct superblock *s, void *block)
+/* After a push.  Only now the owner is read: if there is none, who has the superblock arms it later, and finds the push.
+ * One that was read before may have come since, and armed. */
+static enum remote_pushed tell_owner(struct superblock *s, enum remote_pushed pushed)
 {
-    const enum remote_pushed pushed = remote_push(s, block);
     struct heap *owner = superblock_owner(s);
     if (pushed == remote_pushed_armed && owner != NULL)
         heap_push_pending(owner, s);
     return pushed;
+}
+
+enum remote_pushed heap_push_remote(struct superblock *s, void *block)
+{
+    return tell_owner(s, remote_push(s, block));
+}
+
+enum remote_pushed heap_push_remote_chain(struct superblock *s, uint64_t chain)
+{
+    return tell_owner(s, remote_push_chain(s, chain));
 }
 
 struct superblock *heap_pop_pending(struct heap *h)

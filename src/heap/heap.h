@@ -117,6 +117,8 @@ void heap_push_pending(struct heap *h, struct superblock *s);
 /* Adds a block to its superblock's remote list; the owner, if there is one, relists the superblock if that was armed.
  * No lock needed; async-signal-safe. */
 enum remote_pushed heap_push_remote(struct superblock *s, void *block);
+/* The same for a chain (remote_push_chain). */
+enum remote_pushed heap_push_remote_chain(struct superblock *s, uint64_t chain);
 /* Relists what is pending, no more at a time than lets the lock go soon. */
 #define FLUSH_MAX 64
 void heap_flush_pending(struct heap *h);

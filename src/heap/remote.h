@@ -15,7 +15,8 @@ uint64_t superblock_join(const struct superblock *s, uint64_t chain, uint64_t li
 /* Adds a block to x_remote. */
 enum remote_pushed {
     remote_pushed,
-    remote_pushed_armed, /* that consumed ARMED: the caller must push the superblock onto its owner's pending stack */
+    remote_pushed_armed, /* that consumed ARMED: the caller must push the superblock onto the pending stack of whoever
+                          * is its owner after that */
     remote_double,       /* it is the top block already; nothing was done */
     remote_damaged,      /* somebody wrote to a block of the chain; nothing was done */
 };

@@ -14,6 +14,7 @@
  *   NOT_REARMED       relisting leaves the remote list unarmed
  *   CLEAR_LATE        the mark "pending" is cleared after relisting instead of before
  *   MARK_BEFORE_OWNER the pusher sets the mark, then reads the owner, and takes the mark back if there is none
+ *   OWNER_FIRST       the pusher reads the owner before it pushes (once a bug of chains)
  *   ARM_BEFORE_OWNER  the new owner arms first and signs as owner after
  *   RESET_MARK        the thief resets the mark of a superblock it took
  *   NO_FORWARD        a flush drops a superblock that has another owner now
@@ -89,6 +90,9 @@ proctype pusher()
     bit was_armed;
     byte o;
 
+#ifdef OWNER_FIRST
+    o = owner;
+#endif
     atomic { x_remote++; was_armed = x_armed; x_armed = 0 };
     if
     :: was_armed ->
@@ -103,7 +107,9 @@ proctype pusher()
         :: x_is_pending
         fi
 #else
+#ifndef OWNER_FIRST
         o = owner;
+#endif
         if
         :: o != NO_HEAP -> push_pending(o)
         :: o == NO_HEAP /* whoever has it looks at the remote list once more after signing as owner */

@@ -123,6 +123,52 @@ static void what_was_armed_is_pending(void)
     drop(s);
 }
 
+/* What another thread does when a chain is about to be pushed; NULL: nothing. */
+static void (*happens_before_push)(struct superblock *s);
+
+enum remote_pushed __real_remote_push_chain(struct superblock *s, uint64_t chain);
+enum remote_pushed __wrap_remote_push_chain(struct superblock *s, uint64_t chain);
+enum remote_pushed __wrap_remote_push_chain(struct superblock *s, uint64_t chain)
+{
+    if (happens_before_push != NULL)
+        happens_before_push(s);
+    happens_before_push = NULL;
+    return __real_remote_push_chain(s, chain);
+}
+
+/* As at the end of a purge. */
+static void put_online(struct superblock *s)
+{
+    lock_take(&other->lock);
+    heap_relist(other, s);
+    lock_release(&other->lock);
+}
+
+/* It was detached when the chain was taken out of the outbox, and is published and armed before the chain arrives. */
+static void who_is_owner_by_then_is_told(void)
+{
+    struct superblock *s = foreign_superblock();
+    const void *block = free_some(s, 4);
+    lock_take(&mine->lock);
+    const uint64_t chain = outbox_take(mine, outbox_chain_of(block));
+    lock_release(&mine->lock);
+    happens_before_push = put_online;
+    outbox_deliver(chain);
+    EXPECT(happens_before_push == NULL);
+    EXPECT_EQ(arrived(s), 4);
+    EXPECT(superblock_owner(s) == other);
+    EXPECT(s->x_pending_next != 0);
+    test_heap_bind(other);
+    lock_take(&other->lock);
+    heap_flush_pending(other);
+    EXPECT_EQ(arrived(s), 0);
+    EXPECT(atomic_load(&s->x_remote) == REMOTE_ARMED);
+    heap_list_remove(other, s);
+    lock_release(&other->lock);
+    test_heap_bind(mine);
+    drop(s);
+}
+
 /* Slices whose numbers differ by OUTBOX_CHAINS share a chain. */
 static void whose_place_is_wanted_is_sent(void)
 {
@@ -308,6 +354,7 @@ int main(int argc, char **argv)
     a_batch_is_sent_when_it_is_full();
     larger_blocks_are_fewer_to_a_batch();
     what_was_armed_is_pending();
+    who_is_owner_by_then_is_told();
     whose_place_is_wanted_is_sent();
     dozens_of_superblocks_have_room();
     a_pass_sends_what_has_stayed_for_a_period();
