@@ -205,6 +205,7 @@ static void finish(struct batch *b)
     struct offline *const end = offline + b->count;
     if (b->count == 0)
         return;
+    b->pages.refused = false;
     if (!b->is_own && !rcs_fence()) { /* refused, and nothing has been touched */
         for (struct offline *o = offline; o < end; o++)
             heap_undo_offline(o->heap, o->superblock);

@@ -20,6 +20,8 @@
 
 #define BATCH 64
 #define BATCH_SLICES (64ul << 20 >> SLICE_SHIFT)
+/* Slices in a row that the system would not take. */
+#define REFUSED_MAX 1024u
 /* At least so much of a run is looked at, so that what is chosen of it can end where a huge page does. */
 #define RUN_LOOKS_MIN (2 * HUGE_PAGE_SLICES)
 
@@ -65,24 +67,51 @@ static void put_back(const struct batch *b, struct span_returned sum, struct spa
     release_to_others(w);
 }
 
-/* Returns the bytes purged; a refused batch stays as it was, and the walk ends. */
+/* Slice by slice, for some are locked.  Returns the bytes purged. */
+static size_t purge_by_slices(struct span_walk *w, struct run run, struct span_returned *sum)
+{
+    size_t purged = 0;
+    for (uint32_t at = run.first; at < run.first + run.slices && w->refused < REFUSED_MAX; at++) {
+        if (!os_purge(slice_address(at), SLICE_BYTES)) {
+            w->refused++;
+            continue;
+        }
+        w->refused = 0;
+        span_forget_pages(at, 1, sum);
+        purged += SLICE_BYTES;
+    }
+    return purged;
+}
+
+/* Returns the bytes purged.  What is refused stays as it was; if that is much in a row all may be locked (mlockall), and
+ * the walk ends. */
 static size_t purge_batch(struct batch *b, struct span_walk *w)
 {
     struct purge_batch pages = {0};
     struct span_returned sum = {0};
+    size_t purged = 0;
     for (unsigned i = 0; i < b->count; i++)
         purge_batch_add(&pages, slice_address(b->run[i].first), (size_t)b->run[i].slices << SLICE_SHIFT);
     purge_batch_flush(&pages);
-    for (unsigned i = 0; i < b->count && !pages.refused; i++)
-        span_forget_pages(b->run[i].first, b->run[i].slices, &sum);
+    for (unsigned i = 0; i < b->count; i++) {
+        const struct run run = b->run[i];
+        if (pages.refused) {
+            purged += purge_by_slices(w, run, &sum);
+        } else {
+            span_forget_pages(run.first, run.slices, &sum);
+            purged += (size_t)run.slices << SLICE_SHIFT;
+        }
+    }
     put_back(b, sum, w);
     b->count = 0;
     b->slices = 0;
-    if (pages.refused) {
+    if (!pages.refused)
+        w->refused = 0;
+    if (w->refused >= REFUSED_MAX) {
         w->end = w->at;
         w->changed = false;
     }
-    return pages.refused ? 0 : pages.bytes;
+    return purged;
 }
 
 /* ---- within a free span ---- */

@@ -16,6 +16,7 @@ struct span_walk {
     uint32_t span;   /* the free span `at` is in, if there still is one that begins there */
     uint32_t strays; /* from this slice on nothing was met that tells what it is; SLICE_NONE: what was met last did */
     unsigned looks;  /* left to this hold of the lock */
+    unsigned refused; /* slices in a row that were not taken */
     bool changed;    /* there is something for the next walk */
     size_t wasted_before;
 };

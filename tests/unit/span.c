@@ -353,6 +353,34 @@ static void ages_are_the_slices_own(void)
 }
 
 /* Pages that may not be purged (locked memory) stay dirty, and do not count as purged. */
+/* One page that the program locked, and freed so, keeps its slice, and no other: not what was merged with it, nor the
+ * spans behind it. */
+static void what_is_locked_does_not_keep_others(void)
+{
+    enum { spans = 80, locked_one = 2 };
+    bool changed = false;
+    uint32_t span[spans], between[spans];
+    span_purge(purge_force, 0, &changed);
+    for (unsigned i = 0; i < spans; i++) { /* more than a batch, none beside another */
+        EXPECT(span_take(span_dense, 3, 1, &span[i]) && span_take(span_dense, 1, 1, &between[i]));
+        memset(slice_address(span[i]), 1, 3 * SLICE_BYTES);
+    }
+    const size_t before = span_counts().dirty_bytes;
+    void *page = slice_address(span[locked_one] + 1);
+    const bool locked = mlock(page, os_page_bytes) == 0;
+    for (unsigned i = 0; i < spans; i++)
+        span_give(span[i], 3);
+    const size_t kept = locked ? SLICE_BYTES : 0;
+    const size_t ahead = prefault_pool_counts().reserve_bytes; /* the test may have been its own manager */
+    EXPECT_EQ(span_purge(purge_force, 0, &changed), spans * 3 * SLICE_BYTES + ahead - kept);
+    EXPECT_EQ(span_counts().dirty_bytes, before + kept);
+    EXPECT_EQ(*(char *)page, kept != 0);
+    munlock(page, os_page_bytes);
+    EXPECT_EQ(span_purge(purge_force, 0, &changed), kept);
+    for (unsigned i = 0; i < spans; i++)
+        span_give(between[i], 1);
+}
+
 static void what_is_refused_is_not_counted(void)
 {
     bool changed = false;
@@ -420,6 +448,7 @@ int main(int argc, char **argv)
     with_ample_memory_the_clock_gives_back();
     ages_are_the_slices_own();
     what_is_refused_is_not_counted();
+    what_is_locked_does_not_keep_others();
     others_are_let_in();
     return 0;
 }
