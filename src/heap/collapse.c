@@ -22,6 +22,7 @@
 #define REST_TIMES 16u
 #define LONG_NS 4000000ull
 #define REST_TIMES_LONG 256u
+#define REST_NS_MAX 10000000000ull /* the process may have been stopped meanwhile */
 
 static struct {
     uint32_t at;    /* the next slice */
@@ -67,7 +68,7 @@ static uint64_t collapse(uint32_t first)
     if (what == huge_is_made)
         atomic_fetch_add_explicit(&collapsed_bytes, HUGE_PAGE_BYTES, memory_order_relaxed);
     rounds.has_collapsed |= what == huge_is_made;
-    uint64_t rest_ns = took_ns * (took_ns > LONG_NS ? REST_TIMES_LONG : REST_TIMES);
+    uint64_t rest_ns = min_size(took_ns * (took_ns > LONG_NS ? REST_TIMES_LONG : REST_TIMES), REST_NS_MAX);
     rounds.due_ns = end_ns + rest_ns;
     return max_size(rest_ns, CALL_NS);
 }

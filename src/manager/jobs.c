@@ -50,6 +50,14 @@ uint64_t jobs_run(uint64_t now_ns)
     return next;
 }
 
+bool jobs_clock_has_stopped(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(job); i++)
+        if (job[i].trigger == job_on_clock && due_ns[i] != NOT_DUE)
+            return false;
+    return true;
+}
+
 static bool is_roused_by(const struct job *j, enum job_trigger trigger)
 {
     return j->trigger == trigger || (j->trigger == job_beside && trigger == job_on_clock);

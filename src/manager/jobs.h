@@ -27,6 +27,9 @@ struct job {
 /* Runs what is due at `now_ns`; returns when to look again, or UINT64_MAX if nothing is left to do. */
 uint64_t jobs_run(uint64_t now_ns);
 
+/* True if no job on the clock is due: the heap has stopped changing.  Others may be due. */
+bool jobs_clock_has_stopped(void);
+
 /* Makes jobs due that are not: on the clock a period from now, on demand now. */
 void jobs_rouse(enum job_trigger trigger, uint64_t now_ns);
 

@@ -19,16 +19,22 @@
 #define SPARE_LOOK_NS 500000000ull
 #define AWAY_NS 1000000000ull
 
-static void sleep_until(uint64_t when_ns)
+/* Returns whether the program has something for it. */
+static bool sleep_until(uint64_t when_ns)
 {
+    const bool clock_has_stopped = jobs_clock_has_stopped();
     uint32_t heard = wake_count();
     if (atomic_load(&manager_stop_requested) || atomic_load(&heap_demand) != demand_none)
-        return;
+        return true;
+    if (clock_has_stopped) /* slow paths wake who is asleep: the heap changes */
+        manager_change(manager_busy, manager_asleep);
     if (when_ns != UINT64_MAX)
-        return wake_wait_until(heard, when_ns);
-    manager_change(manager_busy, manager_asleep);
-    wake_wait(heard);
-    manager_change(manager_asleep, manager_busy);
+        wake_wait_until(heard, when_ns);
+    else
+        wake_wait(heard);
+    if (clock_has_stopped)
+        manager_change(manager_asleep, manager_busy);
+    return wake_count() != heard;
 }
 
 /* False if no cpu is spare.  Takes on what has changed of the program's priority meanwhile. */
@@ -40,7 +46,8 @@ static bool may_stay(void)
 
 static void work(void)
 {
-    uint64_t next = UINT64_MAX, look_ns = 0;
+    uint64_t look_ns = 0;
+    bool is_wanted = true;
     while (!atomic_load(&manager_stop_requested)) {
         if (os_is_hooked()) /* it may not do what it is here for */
             return manager_stay_away(AWAY_NS);
@@ -50,13 +57,13 @@ static void work(void)
             if (!may_stay())
                 return manager_stay_away(AWAY_NS);
         }
-        if (next == UINT64_MAX)
+        if (is_wanted && jobs_clock_has_stopped())
             jobs_rouse(job_on_clock, now);
         if (atomic_exchange(&heap_demand, demand_none) != demand_none)
             jobs_rouse(job_on_demand, now);
-        next = jobs_run(now);
+        const uint64_t next = jobs_run(now);
         atomic_store_explicit(&manager_life.cpu_us, os_thread_cpu_us(), memory_order_relaxed);
-        sleep_until(next);
+        is_wanted = sleep_until(next);
     }
 }
 

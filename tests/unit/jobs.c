@@ -98,6 +98,37 @@ static void the_clock_runs_while_there_is_something_to_do(uint64_t now)
     EXPECT_EQ(prefault_pool_counts().reserve_bytes, 0);
 }
 
+/* What collapse says: how long until it looks again; 0: it has found nothing. */
+static uint64_t beside_ns;
+
+uint64_t __wrap_collapse_next(uint64_t now_ns);
+uint64_t __wrap_collapse_next(uint64_t now_ns)
+{
+    (void)now_ns;
+    return beside_ns;
+}
+
+/* A job beside the clock that will be due does not make the clock run; roused, it runs. */
+static void the_clock_stops_beside_what_goes_on(uint64_t now)
+{
+    beside_ns = 100 * PERIOD;
+    jobs_rouse(job_on_clock, now);
+    EXPECT(!jobs_clock_has_stopped());
+    EXPECT_EQ(run_until(now, now + 20 * PERIOD), now + 20 * MS + 100 * PERIOD);
+    EXPECT(jobs_clock_has_stopped());
+    now += 20 * PERIOD;
+    size_t purged = span_counts().purged_bytes;
+    for (unsigned i = 0; i < 512; i++)
+        span_give(taken[--taken_count], 1);
+    jobs_rouse(job_on_clock, now);
+    EXPECT(!jobs_clock_has_stopped());
+    run_until(now + PERIOD, now + 20 * PERIOD);
+    EXPECT(span_counts().purged_bytes - purged >= 512 * SLICE_BYTES);
+    beside_ns = 0;
+    EXPECT_EQ(run_until(now, now + 200 * PERIOD), UINT64_MAX);
+    grow(512);
+}
+
 /* A program that frees and regrows within the period keeps its pages, however often; one that stays small does not. */
 static void who_regrows_in_time_keeps_its_pages(uint64_t now)
 {
@@ -207,6 +238,35 @@ static void headroom_is(size_t bytes)
     headroom = bytes;
     headroom_use(SIZE_MAX / 2);
     provision_start();
+}
+
+/* Shortage ends when it ends, and the next one is not made to wait for one of long ago. */
+static void it_is_asked_each_time_whether_memory_is_short(uint64_t now)
+{
+    const unsigned yields_little = 14;
+    headroom_is(1 << 20);
+    for (unsigned i = 0; i < yields_little; i++) { /* the next purge would be the later each time */
+        clock_ns += 40000 * MS;
+        jobs_rouse(job_on_clock, now);
+        run_until(now, now + 500 * MS + 1);
+        now += 1000 * MS;
+    }
+    EXPECT(atomic_load(&memory_is_short));
+    headroom_is(SIZE_MAX);
+    jobs_rouse(job_on_clock, now);
+    run_until(now, now + 500 * MS + 1);
+    EXPECT(!atomic_load(&memory_is_short));
+    clock_ns += 40000 * MS;
+    grow(600);
+    shrink_to(taken_count - 600);
+    headroom_is(1 << 20);
+    size_t purged = span_counts().purged_bytes;
+    jobs_rouse(job_on_clock, now + 1000 * MS);
+    run_until(now + 1000 * MS, now + 1500 * MS + 1);
+    EXPECT(span_counts().purged_bytes > purged);
+    headroom_is(SIZE_MAX);
+    jobs_rouse(job_on_clock, now + 2000 * MS);
+    run_until(now + 2000 * MS, now + 2500 * MS + 1);
 }
 
 /* Near a limit nothing is prefaulted, and what is free goes back at the first look. */
@@ -514,6 +574,7 @@ int main(void)
     demand_is_served_at_once(1000 * MS);
     the_clock_runs_while_there_is_something_to_do(5000 * MS);
     short_memory_is_given_back_at_once(20000 * MS);
+    it_is_asked_each_time_whether_memory_is_short(30000 * MS);
     while_the_heap_changes_all_jobs_look(40000 * MS);
     who_has_no_processor_to_spare_is_left_alone(50000 * MS);
     who_takes_little_is_kept_little(55000 * MS);
@@ -522,8 +583,9 @@ int main(void)
     the_cpu_of_who_asks_is_left(58000 * MS);
     who_regrows_in_time_keeps_its_pages(60000 * MS);
     before_it_sleeps_it_gives_all_back(90000 * MS);
-    what_is_deferred_is_unmapped_on_demand(140000 * MS);
-    away_from_limits_hardly_a_file_is_read(200000 * MS);
+    the_clock_stops_beside_what_goes_on(130000 * MS);
+    what_is_deferred_is_unmapped_on_demand(240000 * MS);
+    away_from_limits_hardly_a_file_is_read(300000 * MS);
     what_may_be_kept();
     return 0;
 }
