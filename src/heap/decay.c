@@ -15,6 +15,8 @@
 #define PIECE_NS 50000ull
 #define PIECE_NS_MAX 1000000ull
 #define LATE_NS_MAX (PAUSE_TIMES * PIECE_NS_MAX)
+/* More than that it was not at work: another thread had the processor, or the process was stopped. */
+#define WORK_NS_MAX (10 * PIECE_NS_MAX)
 #define ROUND_NS 500000000ull
 #define ROUND_NS_MAX (8 * ROUND_NS) /* while rounds find nothing */
 /* With less than this open there is nothing worth it; managers begin there, too. */
@@ -60,7 +62,7 @@ static uint64_t run_piece(uint64_t now_ns, uint64_t late_ns)
         now_ns = os_now_ns();
     } while (!round_is_over(&current) && now_ns < end_ns);
     atomic_store_explicit(&decay_is_under_way, !round_is_over(&current), memory_order_relaxed);
-    uint64_t rested_ns = now_ns + pause_times * (now_ns - since_ns) - late_ns;
+    uint64_t rested_ns = now_ns + pause_times * min_size(now_ns - since_ns, WORK_NS_MAX) - late_ns;
     if (!round_is_over(&current))
         return rested_ns;
     end_round();

@@ -16,17 +16,17 @@
 #include "manager/jobs.h"
 #include "os/os.h"
 
-#define WAIT_MIN 2u  /* periods from one purge to the next */
-#define WAIT_MAX 64u
+#define WAIT_NS_MIN 1000000000ull /* from one purge to the next */
+#define WAIT_NS_MAX 32000000000ull
 #define YIELD_MIN (4ul << 20)
 #define NEAR_BYTES (4 * MEMORY_HEADROOM_MIN)
 
-static unsigned wait, periods_left;
+static uint64_t wait_ns, not_before_ns;
 
-static bool is_short(void)
+static bool is_short(uint64_t now_ns)
 {
     const unsigned stalled_percent = 10;
-    size_t headroom = headroom_bytes(os_now_ns());
+    size_t headroom = headroom_bytes(now_ns);
     bool is_little = headroom < MEMORY_HEADROOM_MIN ||
                      (headroom < NEAR_BYTES && os_memory_stall_percent() >= stalled_percent);
     atomic_store(&memory_is_short, is_little);
@@ -36,16 +36,13 @@ static bool is_short(void)
 bool pressure_run(uint64_t budget_ns)
 {
     (void)budget_ns; /* as reclaim */
-    if (periods_left > 0) {
-        periods_left--;
-        return true;
-    }
-    if (!is_short())
+    const uint64_t now_ns = os_now_ns();
+    if (!is_short(now_ns))
         return false;
-    if (shortage_was_purged())
+    if (now_ns < not_before_ns || shortage_was_purged())
         return true;
     size_t bytes = heap_purge(purge_force, NULL);
-    wait = bytes >= YIELD_MIN || wait == 0 ? WAIT_MIN : (unsigned)min_size(wait * 2, WAIT_MAX);
-    periods_left = wait;
+    wait_ns = bytes >= YIELD_MIN || wait_ns == 0 ? WAIT_NS_MIN : min_size(2 * wait_ns, WAIT_NS_MAX);
+    not_before_ns = now_ns + wait_ns;
     return bytes >= YIELD_MIN;
 }
