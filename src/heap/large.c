@@ -180,7 +180,7 @@ bool large_span_give(void *p)
         huge_policy_look(p, slices << SLICE_SHIFT, SLICE_BYTES, false);
         s->was_zero = false;
     }
-    if (!span_cache_put(first, slices, true))
+    if (!span_cache_put(first, slices, true) && !span_give_if_crowded(first, slices))
         span_give_block(first, slices);
     return true;
 }
@@ -228,9 +228,9 @@ static void *span_block_resize(void *p, size_t size, bool squeezes)
         if (!span_is_zero(end, wanted - have))
             s->was_zero = false;
     }
-    /* Before the rest is given: a child of a fork in between loses it, but has nothing twice. */
+    /* Before the rest is given: a child of a fork in between finds it as an orphan. */
     s->slices = (uint32_t)wanted;
-    if (wanted < have)
+    if (wanted < have && !span_give_if_crowded(first + (uint32_t)wanted, have - wanted))
         span_give(first + (uint32_t)wanted, have - wanted);
     return p;
 }

@@ -236,13 +236,15 @@ void span_await_away(void)
         os_sleep(moment_ns);
 }
 
-/* True if more is free than may be kept (span.h). */
-static bool is_crowded(void)
+/* True if more would be free than may be kept (span.h), were so many bytes given. */
+static bool would_be_crowded(size_t bytes)
 {
-    size_t dirty = span_count.dirty_bytes, kept = max_size(SPAN_DIRTY_FLOOR, region_opened_bytes() / 4);
+    ASSERT(lock_is_mine(&span_lock));
+    size_t dirty = span_count.dirty_bytes + bytes, in_use = span_count.in_use_bytes - bytes;
+    size_t kept = max_size(SPAN_DIRTY_FLOOR, region_opened_bytes() / 4);
     if (!atomic_load_explicit(&unmap_is_async, memory_order_relaxed))
-        kept = max_size(kept, span_count.in_use_bytes / 2);
-    return dirty > kept && !ample_for(dirty + mapping_cache_bytes(), span_count.in_use_bytes + mapping_table_bytes());
+        kept = max_size(kept, in_use / 2);
+    return dirty > kept && !ample_for(dirty + mapping_cache_bytes(), in_use + mapping_table_bytes());
 }
 
 static uint32_t give(uint32_t first, size_t slices, bool is_aged)
@@ -253,16 +255,6 @@ static uint32_t give(uint32_t first, size_t slices, bool is_aged)
     lock_take(&span_lock);
     span_count.in_use_bytes -= slices << SLICE_SHIFT;
     span_count.dirty_bytes += slices << SLICE_SHIFT;
-    if (slices >= SPAN_PURGE_MIN && is_crowded()) {
-        struct span_returned returned = {0};
-        atomic_fetch_add(&spans_away, 1);
-        lock_release(&span_lock); /* purging takes a millisecond; the slices are ours until they are inserted */
-        if (purge_now(first, slices))
-            span_forget_pages(first, slices, &returned);
-        lock_take(&span_lock);
-        atomic_fetch_sub(&spans_away, 1);
-        span_count_returned(returned);
-    }
     const uint32_t span = arena_insert_merged(first, slices);
     lock_release(&span_lock);
     return span;
@@ -294,6 +286,26 @@ void span_give_empty(uint32_t first, size_t slices)
     span_count.in_use_bytes -= slices << SLICE_SHIFT;
     arena_insert_merged(first, slices);
     lock_release(&span_lock);
+}
+
+bool span_give_if_crowded(uint32_t first, size_t slices)
+{
+    const size_t bytes = slices << SLICE_SHIFT;
+    if (slices < SPAN_PURGE_MIN)
+        return false;
+    lock_take(&span_lock);
+    const bool is_crowded = would_be_crowded(bytes);
+    lock_release(&span_lock);
+    if (!is_crowded)
+        return false;
+    atomic_fetch_add(&spans_away, 1);
+    const bool is_purged = purge_now(first, slices);
+    if (is_purged) {
+        span_give_empty(first, slices);
+        span_note_purged(bytes);
+    }
+    atomic_fetch_sub(&spans_away, 1);
+    return is_purged;
 }
 
 size_t span_passed(uint32_t slice)

@@ -129,6 +129,13 @@ static void take(struct rng *rng)
     stamp(h, 0);
 }
 
+/* As free does. */
+static void give_freed(uint32_t first, size_t slices)
+{
+    if (!span_give_if_crowded(first, slices))
+        span_give(first, slices);
+}
+
 static void give(struct rng *rng)
 {
     if (held_count == 0)
@@ -136,7 +143,7 @@ static void give(struct rng *rng)
     struct held *h = &held[rng_below(rng, held_count)];
     expect_stamped(h);
     mark_given(h->first, h->slices);
-    span_give(h->first, h->slices);
+    give_freed(h->first, h->slices);
     *h = held[--held_count];
 }
 
@@ -148,7 +155,7 @@ static void extend_or_shrink(struct rng *rng, size_t *extended)
     if (h->slices > 1 && rng_below(rng, 2) == 0) {
         uint32_t keep = 1 + (uint32_t)rng_below(rng, h->slices - 1);
         mark_given(h->first + keep, h->slices - keep);
-        span_give(h->first + keep, h->slices - keep);
+        give_freed(h->first + keep, h->slices - keep);
         h->slices = keep;
         return;
     }
@@ -271,7 +278,7 @@ static void the_cache_of_large_blocks_is_bounded(void)
         memset(slice_address(first[i]), 0x3c, 4096);
     }
     for (int i = 0; i < count; i++) {
-        span_give(first[i], slices);
+        give_freed(first[i], slices);
         EXPECT(span_counts().dirty_bytes <= dirty_bound());
     }
     EXPECT(span_counts().dirty_bytes > (size_t)32 << 20); /* and what fits is kept */
@@ -297,7 +304,23 @@ static void free_much(void)
         EXPECT(span_take(span_large, slices, 1, &first[i]));
     purges = 0;
     for (int i = 0; i < count; i++)
+        give_freed(first[i], slices);
+}
+
+/* A superblock's memory, which malloc may be giving back under its heap's lock, does not. */
+static void other_spans_do_not_go_at_once(void)
+{
+    enum { count = 40, slices = 64 };
+    static uint32_t first[count];
+    const size_t before = span_counts().dirty_bytes;
+    for (int i = 0; i < count; i++)
+        EXPECT(span_take(span_dense, slices, 1, &first[i]));
+    const size_t less = before - span_counts().dirty_bytes; /* of what was there */
+    purges = 0;
+    for (int i = 0; i < count; i++)
         span_give(first[i], slices);
+    EXPECT_EQ(purges, 0);
+    EXPECT_EQ(span_counts().dirty_bytes, before - less + count * slices * SLICE_BYTES);
 }
 
 /* Where the manager has found memory ample, the thread that frees gives nothing back, and the clock does, in two
@@ -445,6 +468,7 @@ int main(int argc, char **argv)
     neighbours_merge(&rng);
     only_aged_spans_are_purged_by_the_clock();
     the_cache_of_large_blocks_is_bounded();
+    other_spans_do_not_go_at_once();
     with_ample_memory_the_clock_gives_back();
     ages_are_the_slices_own();
     what_is_refused_is_not_counted();
