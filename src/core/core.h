@@ -64,6 +64,20 @@ enum slow_did { slow_took, slow_gave };
 void slow_leave_and_hint(enum slow_did did);
 /* True between the two. */
 extern THREAD_SHARED bool in_slow_path;
+/* Around a short way that has something in its hands for a moment: a child that a signal handler makes there recovers
+ * later, as in a slow path.  Begin's result is for end: in a handler it may be in a slow path as it is. */
+static inline bool short_way_begin(void)
+{
+    const bool was = in_slow_path;
+    in_slow_path = true;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return was;
+}
+static inline void short_way_end(bool was)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    in_slow_path = was;
+}
 
 /* Where there is no manager, calloc, and realloc of a block that moves, count as a part of a slow path: a program may
  * live for hours by mallocs and frees that all are fast, and have memory to give back (heap/decay.h). */

@@ -168,8 +168,13 @@ static bool free_in_superblock(void *p)
 /* The shortest way: a large block that is kept for the next one. */
 static inline bool free_to_keep(void *p)
 {
-    return (uintptr_t)p - hot.region_base < hot.region_bytes && (uintptr_t)p % SLICE_BYTES == 0 &&
-           slice_at(slice_of(p))->kind == slice_large && child_is_noticed() && large_span_keep(p);
+    if ((uintptr_t)p - hot.region_base >= hot.region_bytes || (uintptr_t)p % SLICE_BYTES != 0 ||
+        slice_at(slice_of(p))->kind != slice_large || !child_is_noticed())
+        return false;
+    const bool was = short_way_begin();
+    const bool is_kept = large_span_keep(p);
+    short_way_end(was);
+    return is_kept;
 }
 
 static void free_large(void *p, struct block block)

@@ -168,7 +168,12 @@ static void *take_fresh(unsigned c)
 /* A large block that was kept for this cid, the short way; NULL if there is none. */
 static inline void *take_kept(size_t size, size_t alignment)
 {
-    return core_ready() && child_is_noticed() ? large_take_kept(size, alignment) : NULL;
+    if (!core_ready() || !child_is_noticed())
+        return NULL;
+    const bool was = short_way_begin();
+    void *block = large_take_kept(size, alignment);
+    short_way_end(was);
+    return block;
 }
 
 /* A large block, the long way. */

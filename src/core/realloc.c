@@ -27,7 +27,7 @@ static void *become_mapping(void *p, size_t bytes, size_t size, bool suits)
         return NULL;
     void *moved = suits ? large_move_out(p, size) : NULL;
     void *block = moved == NULL ? large_take_mapping(size) : NULL;
-    slow_leave();
+    slow_leave_and_hint(slow_gave);
     return block != NULL ? replace(p, bytes, block) : moved;
 }
 
@@ -150,7 +150,7 @@ static NOINLINE void *resize(void *p, size_t size)
     if ((old.kind == block_large || old.kind == block_mapping) && size > CLASS_BYTES_MAX && size <= PTRDIFF_MAX &&
         slow_enter()) {
         void *moved = large_resize(p, size, false);
-        slow_leave();
+        slow_leave_and_hint(slow_gave);
         return moved != NULL ? moved : resize_hard(p, old, size);
     }
     return move(p, old.bytes, size);

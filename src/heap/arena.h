@@ -69,7 +69,8 @@ bool arena_open(struct arena *a, size_t slices);
 /* How many of the slices hold this. */
 size_t slices_holding(uint32_t first, size_t slices, enum content content);
 
-/* How many free spans are out of the bins for a moment, to be purged or prefaulted. */
+/* How many free spans are out of the bins for a moment, to be purged or prefaulted; not those of a pass over all spans,
+ * for who waits for them begins a pass first. */
 extern _Atomic unsigned spans_away;
 
 extern struct span_counts span_count;

@@ -6,8 +6,8 @@
  * same pages again.  So where freed memory may be kept (ample.h) blocks of up to SPAN_BYTES_MAX are spans, too, until
  * they grow.
  *
- * A few freed mappings are kept for reuse, at most MAPPING_CACHE_BYTES of them; more, up to MAPPING_DEFERRED_BYTES,
- * wait for a manager to unmap them, if there is one.  All functions may be called from any thread, with no lock held.
+ * A few freed mappings are kept for reuse, at most MAPPING_CACHE_BYTES of them, or what is ample; more, up to
+ * MAPPING_DEFERRED_BYTES, wait for a manager to unmap them, if there is one.  All functions may be called from any thread, with no lock held.
  */
 #ifndef SUTLER_HEAP_LARGE_H
 #define SUTLER_HEAP_LARGE_H
@@ -35,6 +35,7 @@ void *large_take_mapping(size_t size);
 void *large_move_out(void *p, size_t size);
 
 /* The short ways take no lock: a signal handler may use them wherever it came in, and a child once it has recovered.
+ * The caller sees to it that a child that a handler makes in between does not recover before they are through.
  * large_take_kept returns a kept block of that length, which may hold anything, or NULL. large_span_keep frees `p`, the
  * first byte of a slice_large when it was looked up, by keeping it; false if it cannot. */
 void *large_take_kept(size_t size, size_t alignment);

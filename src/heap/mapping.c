@@ -15,6 +15,7 @@
 #include "heap/mapping_cache.h"
 #include "heap/mapping_table.h"
 #include "heap/region.h"
+#include "os/hooks.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -70,9 +71,14 @@ static void *enter(struct mapping mapping)
     return NULL;
 }
 
+/* Where a span would do but for its alignment, or for want of room, as much as a span: malloc_good_size says so.  (In
+ * the hardened library a guard is to be near.) */
 static size_t bytes_for(size_t size)
 {
+#ifdef SUTLER_HARDENED
     return align_up(max_size(size, 1), os_page_bytes);
+#endif
+    return align_up(max_size(size, 1), size < MAPPING_BYTES_MIN ? SLICE_BYTES : os_page_bytes);
 }
 
 /* As it was when the first one grew. */
@@ -367,7 +373,7 @@ static bool make_one(const struct mapping *now)
     return huge_policy_tells(now->bytes) && os_advise_small((void *)now->address, now->bytes);
 }
 
-/* Kept mappings that were put together and cannot be made one.  It is one afterwards.  (In the hardened library whoever
+/* One that cannot be lengthened, as kept mappings that were put together.  It is one afterwards.  (In the hardened library whoever
  * asks has to copy: a block goes through quarantine.) */
 static void *copy_to_one(void *p, size_t bytes, size_t size)
 {
@@ -384,10 +390,12 @@ static void *copy_to_one(void *p, size_t bytes, size_t size)
 
 void *mapping_resize(void *p, size_t size)
 {
-    const size_t wanted = align_up(size, os_page_bytes);
+    const size_t wanted = bytes_for(size);
     if (wanted < size)
         return NULL;
     const struct mapping now = find(p);
+    if (now.bytes == 0)
+        return NULL; /* it is none */
     if (wanted <= now.bytes)
         return cut(p, wanted, size);
     const size_t roomy = with_room(wanted);
@@ -398,7 +406,11 @@ void *mapping_resize(void *p, size_t size)
     longer = lengthen_block(p, roomy, size);
     if (longer == NULL && roomy > wanted)
         longer = lengthen_block(p, wanted, size);
-    if (longer == NULL && make_one(&now))
+    if (longer != NULL)
+        return longer;
+    const bool is_one = os_is_one_mapping(p, now.bytes);
+    if (!is_one && make_one(&now))
         longer = lengthen_block(p, wanted, size);
-    return longer == NULL && now.is_several ? copy_to_one(p, now.bytes, size) : longer;
+    /* Not for want of memory: it is several, whoever made it so, or nothing may be moved. */
+    return longer == NULL && (!is_one || os_is_hooked()) ? copy_to_one(p, now.bytes, size) : longer;
 }

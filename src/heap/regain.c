@@ -100,7 +100,8 @@ static size_t lend(struct heap *h, struct superblock *s)
     if (superblock_quarantine_if(damage, s, "malloc"))
         return 0;
     const size_t slices = superblock_lend(s);
-    turns_note_lent(s->class);
+    if (slices > 0)
+        turns_note_lent(s->class);
     heap_relist(h, s);
     return slices;
 }

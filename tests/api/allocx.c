@@ -46,6 +46,21 @@ static void blocks_are_aligned_and_zero(size_t size)
         }
 }
 
+/* What is promised is there to the last byte. */
+static void alignments_of_many_pages_are_sized(void)
+{
+    static const size_t some[] = {1, 100, 5000, 200000, 3000000, 20000000};
+    for (int bits = 18; bits <= 26; bits++)
+        for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+            unsigned char *block = mallocx(some[i], bits);
+            CHECK(block != NULL && (uintptr_t)block % ((size_t)1 << bits) == 0);
+            size_t real = nallocx(some[i], bits);
+            CHECK(real >= some[i] && real <= sallocx(block, 0)); /* what was kept may be longer */
+            block[real - 1] = 1;
+            dallocx(block, bits);
+        }
+}
+
 static void resizing_keeps_bytes_alignment_and_zeros(size_t size)
 {
     for (int bits = 0; bits <= 16; bits += 8)
@@ -141,6 +156,7 @@ int main(void)
         blocks_pass_between_the_families(sizes[i]);
         zeros_last(sizes[i]);
     }
+    alignments_of_many_pages_are_sized();
     a_block_that_fits_is_moved_to_be_aligned();
     the_impossible_is_refused();
     return 0;

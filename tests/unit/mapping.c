@@ -7,8 +7,10 @@
  */
 #include "heap/mapping.h"
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "heap/allowance.h"
 #include "heap/grown.h"
 #include "heap/large.h"
 #include "heap/region.h"
@@ -37,6 +39,20 @@ void *__wrap_os_map(size_t size)
     return refuse_maps ? NULL : __real_os_map(size);
 }
 
+static unsigned looks_at_what_is_left;
+
+void __wrap_headroom_in_passing(void);
+void __wrap_headroom_in_passing(void)
+{
+    looks_at_what_is_left++;
+}
+
+/* As long as a span would be, if one that long would be a span. */
+static size_t bytes_for(size_t size)
+{
+    return align_up(size, size < MAPPING_BYTES_MIN ? SLICE_BYTES : os_page_bytes);
+}
+
 static void stamp(const struct entry *e)
 {
     ((uint64_t *)e->address)[0] = e->key;
@@ -58,16 +74,16 @@ static void expect_counts(void)
 
 static void take(struct entry *e, struct rng *rng)
 {
-    size_t size = 1 + rng_below(rng, 40000);
+    size_t size = 1 + rng_below(rng, 160000);
     size_t alignment = rng_below(rng, 4) == 0 ? 1ul << (12 + rng_below(rng, 6)) : 16;
     bool zero;
     e->address = mapping_take(size, alignment, &zero);
     EXPECT(e->address != NULL);
     e->bytes = mapping_bytes(e->address, true);
-    EXPECT(e->bytes >= size && e->bytes <= align_up(size, os_page_bytes) * 5 / 4);
+    EXPECT(e->bytes >= size && e->bytes <= bytes_for(size) * 5 / 4);
     EXPECT_EQ((uintptr_t)e->address % max_size(alignment, os_page_bytes), 0);
     EXPECT(!region_contains(e->address));
-    for (size_t i = 0; zero && i < e->bytes; i += 8)
+    for (size_t i = 0; zero && i < e->bytes; i += 64)
         EXPECT_EQ(*(uint64_t *)(e->address + i), 0);
     reused += !zero;
     e->key = rng_next(rng);
@@ -90,7 +106,7 @@ static void give(struct entry *e)
 
 static void resize(struct entry *e, struct rng *rng)
 {
-    size_t size = 1 + rng_below(rng, 60000), old = e->bytes;
+    size_t size = 1 + rng_below(rng, 240000), old = e->bytes;
     char *now = mapping_resize(e->address, size);
     EXPECT(now != NULL);
     if (now != e->address) {
@@ -99,7 +115,7 @@ static void resize(struct entry *e, struct rng *rng)
     }
     e->address = now;
     e->bytes = mapping_bytes(now, true);
-    EXPECT_EQ(e->bytes, align_up(size, size > old ? HUGE_PAGE_BYTES : os_page_bytes));
+    EXPECT_EQ(e->bytes, size > old ? align_up(size, HUGE_PAGE_BYTES) : bytes_for(size));
     EXPECT_EQ(*(uint64_t *)now, e->key);
     if (e->bytes >= old)
         EXPECT_EQ(((uint64_t *)(now + old))[-1], ~e->key);
@@ -203,6 +219,41 @@ static void what_grows_gets_room(void)
     free(p);
 }
 
+/* A mapping that the program has made several of, to the system, for one that must not be in a child. */
+static void what_is_several_is_copied(void)
+{
+    bool zero;
+    const size_t bytes = 24ul << 20, before = large_counts().mapping_blocks;
+    mapping_trim(0);
+    char *p = mapping_take(bytes, 16, &zero);
+    EXPECT(p != NULL);
+    for (size_t i = 0; i < bytes; i += os_page_bytes)
+        p[i] = (char)(i / os_page_bytes);
+    EXPECT(madvise(p + bytes / 4, os_page_bytes, MADV_DONTFORK) == 0);
+    EXPECT((p = mapping_resize(p, 2 * bytes)) != NULL);
+    EXPECT(os_is_one_mapping(p, mapping_bytes(p, true)));
+    for (size_t i = 0; i < bytes; i += os_page_bytes)
+        EXPECT_EQ(p[i], (char)(i / os_page_bytes));
+    EXPECT_EQ(large_counts().mapping_blocks, before + 1);
+    EXPECT(mapping_give(p));
+}
+
+/* What realloc takes counts as what malloc takes does. */
+static void who_grows_looks_at_what_is_left(void)
+{
+    const size_t span = 1ul << 20, mapping = 40ul << 20;
+    for (size_t bytes = span; bytes <= mapping; bytes *= mapping / span) {
+        char *p = malloc(bytes);
+        EXPECT(p != NULL);
+        looks_at_what_is_left = 0;
+        allowance_set(0);
+        EXPECT((p = realloc(p, bytes + SLICE_BYTES)) != NULL);
+        allowance_reset();
+        EXPECT(looks_at_what_is_left > 0);
+        free(p);
+    }
+}
+
 /* A block that another lies right behind grows in a small step. */
 static char *grow_among_others(char **others, size_t count)
 {
@@ -253,7 +304,7 @@ static void sizes_beyond_reason_fail(void)
     p[0] = 7;
     EXPECT(mapping_resize(p, (size_t)1 << 60) == NULL);
     EXPECT(mapping_resize(p, SIZE_MAX) == NULL);
-    EXPECT(p[0] == 7 && mapping_bytes(p, true) == align_up(20000, os_page_bytes));
+    EXPECT(p[0] == 7 && mapping_bytes(p, true) == bytes_for(20000));
     EXPECT(mapping_give(p));
 }
 
@@ -303,6 +354,8 @@ int main(int argc, char **argv)
     what_swings_is_not_cut();
     what_grows_gets_room();
     what_grows_among_others_is_mapped();
+    what_is_several_is_copied();
+    who_grows_looks_at_what_is_left();
     sizes_beyond_reason_fail();
     return 0;
 }

@@ -196,6 +196,88 @@ static void a_child_has_them_free(pid_t (*make)(void))
     EXPECT(span_cache_put(in_hand, slices_for(BYTES), false));
 }
 
+static _Atomic bool is_through;
+
+static void *stand_by(void *unused)
+{
+    while (!is_through)
+        sched_yield();
+    return unused;
+}
+
+/* What a signal handler does that comes in the middle; NULL: none comes. */
+static pid_t (*handler_makes)(void);
+static pid_t made = -1;
+
+static void happen(void)
+{
+    pid_t (*const make)(void) = handler_makes;
+    if (make == NULL)
+        return;
+    handler_makes = NULL;
+    made = make();
+    EXPECT(made >= 0);
+    for (int i = 0; i < 100; i++) /* small and large ones, whose slow paths would recover the child */
+        free(malloc((size_t)100 << i % 16));
+}
+
+bool __real_span_cache_put(uint32_t first, size_t slices, bool replaces);
+bool __wrap_span_cache_put(uint32_t first, size_t slices, bool replaces);
+bool __wrap_span_cache_put(uint32_t first, size_t slices, bool replaces)
+{
+    happen();
+    return __real_span_cache_put(first, slices, replaces);
+}
+
+uint32_t __real_span_cache_take(size_t slices);
+uint32_t __wrap_span_cache_take(size_t slices);
+uint32_t __wrap_span_cache_take(size_t slices)
+{
+    const uint32_t first = __real_span_cache_take(slices);
+    happen();
+    return first;
+}
+
+/* What the thread itself has between slot and block is its own in the child, too: it comes into a slot, or is the block
+ * that is handed out, and nobody else's. */
+static void a_child_made_in_the_middle_has_nothing_twice(pid_t (*make)(void))
+{
+    char *mine[8] = {malloc(BYTES), malloc(BYTES)};
+    empty();
+    handler_makes = make;
+    free(mine[1]);
+    mine[1] = malloc(BYTES);
+    if (made != 0) {
+        free(mine[1]);
+        handler_makes = make;
+        mine[1] = malloc(BYTES);
+    }
+    EXPECT(handler_makes == NULL);
+    for (size_t i = 0; i < ARRAY_LEN(mine); i++) {
+        if (i > 1)
+            EXPECT((mine[i] = malloc(BYTES)) != NULL);
+        for (size_t k = 0; k < i; k++)
+            EXPECT(mine[i] != mine[k]);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(mine); i++)
+        free(mine[i]);
+    if (made == 0)
+        _exit(0);
+}
+
+static void handlers_make_children(pid_t (*make)(void))
+{
+    pthread_t other; /* else the heap is known to be whole */
+    EXPECT_EQ(pthread_create(&other, NULL, stand_by, NULL), 0);
+    a_child_made_in_the_middle_has_nothing_twice(make);
+    for (int status; waitpid(-1, &status, 0) > 0;)
+        EXPECT_EQ(status, 0);
+    is_through = true;
+    EXPECT_EQ(pthread_join(other, NULL), 0);
+    is_through = false;
+    made = -1;
+}
+
 /* ---- threads that share slots ---- */
 
 static uint64_t rounds;
@@ -267,6 +349,9 @@ int main(int argc, char **argv)
     a_child_has_them_free(fork);
     if (_Fork != NULL)
         a_child_has_them_free(_Fork);
+    handlers_make_children(fork);
+    if (_Fork != NULL)
+        handlers_make_children(_Fork);
     nothing_is_handed_out_twice();
     return 0;
 }
