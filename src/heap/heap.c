@@ -267,8 +267,8 @@ void heap_push_pending(struct heap *h, struct superblock *s)
                                                   memory_order_release, memory_order_relaxed));
 }
 
-/* After a push.  Only now the owner is read: if there is none, who has the superblock arms it later, and finds the push.
- * One that was read before may have come since, and armed. */
+/* After a push.  Only now the owner is read: if there is none, who has the superblock arms it later, and finds the
+ * push.  Had it been read before, one might have come since, and armed. */
 static enum remote_pushed tell_owner(struct superblock *s, enum remote_pushed pushed)
 {
     struct heap *owner = superblock_owner(s);

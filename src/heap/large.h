@@ -7,7 +7,8 @@
  * they grow.
  *
  * A few freed mappings are kept for reuse, at most MAPPING_CACHE_BYTES of them, or what is ample; more, up to
- * MAPPING_DEFERRED_BYTES, wait for a manager to unmap them, if there is one.  All functions may be called from any thread, with no lock held.
+ * MAPPING_DEFERRED_BYTES, wait for a manager to unmap them, if there is one.  All functions may be called from any
+ * thread, with no lock held.
  */
 #ifndef SUTLER_HEAP_LARGE_H
 #define SUTLER_HEAP_LARGE_H

@@ -373,8 +373,8 @@ static bool make_one(const struct mapping *now)
     return huge_policy_tells(now->bytes) && os_advise_small((void *)now->address, now->bytes);
 }
 
-/* One that cannot be lengthened, as kept mappings that were put together.  It is one afterwards.  (In the hardened library whoever
- * asks has to copy: a block goes through quarantine.) */
+/* One that cannot be lengthened, as kept mappings that were put together.  It is one afterwards.  (In the hardened
+ * library whoever asks has to copy: a block goes through quarantine.) */
 static void *copy_to_one(void *p, size_t bytes, size_t size)
 {
 #ifdef SUTLER_HARDENED

@@ -12,7 +12,8 @@ struct heap *outbox_deliver(uint64_t chain)
 {
     struct superblock *s = superblock_of(freelist_top(chain));
     struct heap *owner = superblock_owner(s); /* for the caller: afterwards `s` may be no superblock any more */
-    if (heap_push_remote_chain(s, chain) == remote_damaged) /* the chain is dropped; its blocks count as live for ever */
+    const enum remote_pushed pushed = heap_push_remote_chain(s, chain);
+    if (pushed == remote_damaged) /* the chain is dropped; its blocks count as live for ever */
         damage_report("free", "in superblock", superblock_start(s), "a freed block was written to");
     return owner;
 }

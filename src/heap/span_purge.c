@@ -83,8 +83,8 @@ static size_t purge_by_slices(struct span_walk *w, struct run run, struct span_r
     return purged;
 }
 
-/* Returns the bytes purged.  What is refused stays as it was; if that is much in a row all may be locked (mlockall), and
- * the walk ends. */
+/* Returns the bytes purged.  What is refused stays as it was; if that is much in a row all may be locked (mlockall),
+ * and the walk ends. */
 static size_t purge_batch(struct batch *b, struct span_walk *w)
 {
     struct purge_batch pages = {0};
