@@ -87,7 +87,7 @@ static bool is_unchanged(uint32_t *last, uint64_t *since_ns, uint32_t now, uint6
         __atomic_store_n(since_ns, now_ns, __ATOMIC_RELAXED);
         return false;
     }
-    return now_ns - __atomic_load_n(since_ns, __ATOMIC_RELAXED) >= for_ns;
+    return (int64_t)(now_ns - __atomic_load_n(since_ns, __ATOMIC_RELAXED)) >= (int64_t)for_ns; /* it may be later */
 }
 
 /* Costs one line of memory to find out. */

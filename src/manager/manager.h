@@ -2,8 +2,8 @@
  *
  * The manager: a second thread that does system processing (Herrmann & Wilsey 2010) where the program has a core to
  * spare.  It is started lazily, once the heap has grown past MANAGER_START_BYTES, by the slow path that notices; it
- * runs its jobs (jobs.c) on a clock while the heap changes, and sleeps without any wakeup once there is nothing left
- * to do.
+ * runs its jobs (jobs.c) on a clock while the heap changes, and sleeps once there is nothing left to do.  (Once a minute
+ * it looks whether it is alone: wake.c.)
  *
  * It is a guest in the process: made by a raw clone, so that libc does not know of it and a single-threaded program
  * stays single-threaded; no signal reaches it but the one libraries send to all threads; no capability; a file
@@ -24,7 +24,7 @@
 enum manager_state {
     manager_absent,    /* may be started, but see parks and not_before_ns */
     manager_busy,      /* being started, running, or about to look for work */
-    manager_asleep,    /* until woken */
+    manager_asleep,    /* until woken, or something is due beside the clock */
     manager_forbidden, /* it cannot or must not run in this process */
 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * A manager that has nothing to do sleeps without a timer, until the program wakes it or the process's first thread
- * ends.  The end matters if it is a raw SYS_exit: libc does not end the process then, and a process lives as long as
- * one thread does, the manager's included.  When that thread ends the kernel clears a word (the one pthread_join waits
- * for) and wakes one sleeper on it; futex_waitv sleeps on that word and on the count of wakes at once.
+ * A manager that has nothing to do sleeps until the program wakes it or the process's first thread ends.  The end
+ * matters if it is a raw SYS_exit: libc does not end the process then, and a process lives as long as one thread does,
+ * the manager's included.  When that thread ends the kernel clears a word (the one pthread_join waits for) and wakes
+ * one sleeper on it; futex_waitv sleeps on that word and on the count of wakes at once.
  *
- * The manager looks once a minute where the word is not known, where the call does not exist or might be filtered, and
- * for the case that the last thread to leave by a raw exit is not the first.
+ * The manager looks once a minute all the same: where the word is not known, where the call does not exist or might be
+ * filtered, and for the case that the last thread to leave by a raw exit is not the first.
  */
 #include "manager/wake.h"
 
