@@ -94,6 +94,17 @@ static bool is_for_span(size_t size, size_t alignment)
     return size <= SPAN_BYTES_MAX && ample_for(heap_kept_bytes() + size, heap_in_use_bytes());
 }
 
+/* Where a span would do but for its alignment, or for want of room, as long as a span: malloc_good_size says so.  (In
+ * the hardened library a guard is to be near.) */
+static void *map(size_t size, size_t alignment, bool *zero)
+{
+#ifndef SUTLER_HARDENED
+    if (size < MAPPING_BYTES_MIN)
+        size = slices_for(size) * SLICE_BYTES;
+#endif
+    return mapping_take(size, alignment, zero);
+}
+
 static void *take(size_t size, size_t alignment, bool as_span, bool *zero)
 {
     if (likely(!os_is_hooked()))
@@ -105,7 +116,7 @@ static void *take(size_t size, size_t alignment, bool as_span, bool *zero)
     if (block == NULL && as_span)
         span_cache_give_back();
     if (block == NULL)
-        block = as_span ? span_block_take(size, alignment, false, zero) : mapping_take(size, alignment, zero);
+        block = as_span ? span_block_take(size, alignment, false, zero) : map(size, alignment, zero);
     if (block != NULL && *zero) {
         if (is_span(block)) /* of others mapping.c knows more */
             huge_policy_note(block, size, false);
@@ -123,7 +134,7 @@ void *large_squeeze(size_t size, size_t alignment, bool *zero)
 {
     if (size < MAPPING_BYTES_MIN && alignment < MAPPING_BYTES_MIN) {
         void *block = span_block_take(size, alignment, true, zero);
-        return block != NULL ? block : mapping_take(size, alignment, zero); /* the region may be full */
+        return block != NULL ? block : map(size, alignment, zero); /* the region may be full */
     }
     void *block = mapping_take(size, alignment, zero);
     if (block == NULL && large_may_lie_free(size) && alignment <= region_opened_bytes())

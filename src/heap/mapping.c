@@ -71,14 +71,9 @@ static void *enter(struct mapping mapping)
     return NULL;
 }
 
-/* Where a span would do but for its alignment, or for want of room, as much as a span: malloc_good_size says so.  (In
- * the hardened library a guard is to be near.) */
 static size_t bytes_for(size_t size)
 {
-#ifdef SUTLER_HARDENED
     return align_up(max_size(size, 1), os_page_bytes);
-#endif
-    return align_up(max_size(size, 1), size < MAPPING_BYTES_MIN ? SLICE_BYTES : os_page_bytes);
 }
 
 /* As it was when the first one grew. */

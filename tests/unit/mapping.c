@@ -47,12 +47,6 @@ void __wrap_headroom_in_passing(void)
     looks_at_what_is_left++;
 }
 
-/* As long as a span would be, if one that long would be a span. */
-static size_t bytes_for(size_t size)
-{
-    return align_up(size, size < MAPPING_BYTES_MIN ? SLICE_BYTES : os_page_bytes);
-}
-
 static void stamp(const struct entry *e)
 {
     ((uint64_t *)e->address)[0] = e->key;
@@ -74,16 +68,16 @@ static void expect_counts(void)
 
 static void take(struct entry *e, struct rng *rng)
 {
-    size_t size = 1 + rng_below(rng, 160000);
+    size_t size = 1 + rng_below(rng, 40000);
     size_t alignment = rng_below(rng, 4) == 0 ? 1ul << (12 + rng_below(rng, 6)) : 16;
     bool zero;
     e->address = mapping_take(size, alignment, &zero);
     EXPECT(e->address != NULL);
     e->bytes = mapping_bytes(e->address, true);
-    EXPECT(e->bytes >= size && e->bytes <= bytes_for(size) * 5 / 4);
+    EXPECT(e->bytes >= size && e->bytes <= align_up(size, os_page_bytes) * 5 / 4);
     EXPECT_EQ((uintptr_t)e->address % max_size(alignment, os_page_bytes), 0);
     EXPECT(!region_contains(e->address));
-    for (size_t i = 0; zero && i < e->bytes; i += 64)
+    for (size_t i = 0; zero && i < e->bytes; i += 8)
         EXPECT_EQ(*(uint64_t *)(e->address + i), 0);
     reused += !zero;
     e->key = rng_next(rng);
@@ -106,7 +100,7 @@ static void give(struct entry *e)
 
 static void resize(struct entry *e, struct rng *rng)
 {
-    size_t size = 1 + rng_below(rng, 240000), old = e->bytes;
+    size_t size = 1 + rng_below(rng, 60000), old = e->bytes;
     char *now = mapping_resize(e->address, size);
     EXPECT(now != NULL);
     if (now != e->address) {
@@ -115,7 +109,7 @@ static void resize(struct entry *e, struct rng *rng)
     }
     e->address = now;
     e->bytes = mapping_bytes(now, true);
-    EXPECT_EQ(e->bytes, size > old ? align_up(size, HUGE_PAGE_BYTES) : bytes_for(size));
+    EXPECT_EQ(e->bytes, align_up(size, size > old ? HUGE_PAGE_BYTES : os_page_bytes));
     EXPECT_EQ(*(uint64_t *)now, e->key);
     if (e->bytes >= old)
         EXPECT_EQ(((uint64_t *)(now + old))[-1], ~e->key);
@@ -304,7 +298,7 @@ static void sizes_beyond_reason_fail(void)
     p[0] = 7;
     EXPECT(mapping_resize(p, (size_t)1 << 60) == NULL);
     EXPECT(mapping_resize(p, SIZE_MAX) == NULL);
-    EXPECT(p[0] == 7 && mapping_bytes(p, true) == bytes_for(20000));
+    EXPECT(p[0] == 7 && mapping_bytes(p, true) == align_up(20000, os_page_bytes));
     EXPECT(mapping_give(p));
 }
 
