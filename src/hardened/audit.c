@@ -4,20 +4,25 @@
  * run goes on where the last one ended, for as long as its budget lasts, and every block's turn comes while the heap
  * changes.
  *
- * Nothing is locked.  While a state says that its block is live the canary is whole: malloc sets the state last, free
- * and realloc change it first.  So a broken canary counts if the state was the same before and after it was read; and
- * because the block may have been freed and handed out again in between, if that is so several times.
+ * While a state says that its block is live the canary is whole: malloc sets the state last, free and realloc change
+ * it first.  So a broken canary counts if the state was the same before and after it was read; and because the block
+ * may have been freed and handed out again in between, if that is so several times.
  *
- * Nor does a superblock stay what it was: it may be released, and it may lend slices (lend.h), where blocks of others
- * lie then.  Their states are not looked at as if they were of its blocks.
+ * The program takes no lock for any of that.  But a superblock is released, and lends slices (lend.h), under its heap's
+ * lock or in a pass.  Both are held, for a few blocks at a time: what lies there afterwards may be guarded.
  */
+#include "base/bits.h"
 #include "hardened/hardened.h"
 #include "hardened/report.h"
+#include "heap/heap.h"
+#include "heap/pass.h"
 #include "manager/jobs.h"
 #include "os/os.h"
 
 #define LOOKS_MAX     3
-#define LOOK_SPACE_NS  20000u
+#define LOOK_SPACE_NS 20000u
+/* So many at a time, each of which may not be in a cache: some 20 us. */
+#define HELD_BLOCKS   256u
 
 static uint32_t next_slice;
 
@@ -36,6 +41,27 @@ static bool is_broken(const void *p, uint8_t state, size_t bytes)
     return slack <= bytes && !canary_is_whole(p, bytes - slack, slack);
 }
 
+/* Keeps the superblock one, and as it is; NULL if it is none, or somebody has it in hand. */
+static struct heap *hold(struct superblock *s)
+{
+    pass_begin();
+    struct heap *h = superblock_owner(s);
+    if (h != NULL) {
+        lock_take(&h->lock);
+        if (slice_kind(&s->slice) == slice_superblock && superblock_owner(s) == h)
+            return h;
+        lock_release(&h->lock);
+    }
+    pass_end();
+    return NULL;
+}
+
+static void let_go(struct heap *h)
+{
+    lock_release(&h->lock);
+    pass_end();
+}
+
 static void pause(void)
 {
     const uint64_t end_ns = os_now_ns() + LOOK_SPACE_NS;
@@ -43,28 +69,66 @@ static void pause(void)
         cpu_relax();
 }
 
-static COLD void look_again(const void *p, const struct superblock *s, size_t bytes)
+/* Where errors are reported and the program goes on, it hears once of a block, or again after many others. */
+static bool was_told(const void *p)
+{
+    static const void *told[16];
+    static unsigned next;
+    for (unsigned i = 0; i < ARRAY_LEN(told); i++)
+        if (told[i] == p)
+            return true;
+    told[next++ % ARRAY_LEN(told)] = p;
+    return false;
+}
+
+static COLD void look_again(const void *p, struct superblock *s, size_t bytes)
 {
     const uint8_t state = state_get(p);
     for (int i = 0; i < LOOKS_MAX; i++) {
         pause();
+        struct heap *h = hold(s);
+        if (h == NULL)
+            return;
         bool is_as_before =
             state_is_live(state) && state_get(p) == state && is_own(s, p, bytes) && is_broken(p, state, bytes);
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
-        if (!is_as_before || state_get(p) != state || !is_own(s, p, bytes))
+        is_as_before = is_as_before && state_get(p) == state;
+        let_go(h);
+        if (!is_as_before)
             return;
     }
-    report_overflow("audit", p);
+    if (!was_told(p))
+        report_overflow("audit", p);
 }
 
-static void audit_superblock(const struct superblock *s)
+/* Looks at blocks from number `first` on; returns the number behind the last, and in *broken the last if it is. */
+static size_t look_at_some(const struct superblock *s, size_t first, const char **broken)
 {
-    const size_t bytes = s->block_bytes, blocks = s->blocks;
-    const char *p = (const char *)s->base;
-    for (size_t i = 0; i < blocks; i++, p += bytes) {
+    const size_t bytes = s->block_bytes, end = min_size(s->blocks, first + HELD_BLOCKS);
+    const char *p = (const char *)s->base + first * bytes;
+    for (size_t i = first; i < end; i++, p += bytes) {
         uint8_t state = state_get(p);
-        if (state_is_live(state) && is_own(s, p, bytes) && unlikely(is_broken(p, state, bytes)))
-            look_again(p, s, bytes);
+        if (state_is_live(state) && is_own(s, p, bytes) && unlikely(is_broken(p, state, bytes))) {
+            *broken = p;
+            return i + 1;
+        }
+    }
+    return end;
+}
+
+static void audit_superblock(struct superblock *s)
+{
+    for (size_t next = 0, blocks = 1; next < blocks;) {
+        const char *broken = NULL;
+        struct heap *h = hold(s);
+        if (h == NULL)
+            return;
+        const size_t bytes = s->block_bytes;
+        blocks = s->blocks;
+        next = look_at_some(s, next, &broken);
+        let_go(h);
+        if (broken != NULL)
+            look_again(broken, s, bytes);
     }
 }
 

@@ -6,14 +6,13 @@
  *     malloc(size)                                       free(p)
  *         p = plain malloc of size + 1                       its state is live?  else invalid, or a double free
  *         the block is zero but for its next?                the canary is whole?  else an overflow
- *         canary behind `size`                               state = quarantined; clear the block
+ *         canary behind `size`                               state = freed; clear the block
  *         state = live, and how much more than `size`        old = exchanged with a place of the quarantine
- *                                                            old is still quarantined, and zero?  else a double free,
- *                                                            or a write after free state of old = freed; plain free of
- *                                                            old
+ *                                                            old is zero?  else a write after free
+ *                                                            plain free of old
  *
  * The state is out of band (marks/state.h).  Blocks above CLASS_BYTES_MAX are in large.c; those that are mappings of
- * their own have their state in the table of mappings (foreign.c).
+ * their own have their state in the table of mappings.
  */
 #ifndef SUTLER_HARDENED_HARDENED_H
 #define SUTLER_HARDENED_HARDENED_H

@@ -210,7 +210,7 @@ void *large_reharden(void *p, struct live live, size_t size)
     void *moved = NULL;
     if (slow_enter()) {
         moved = large_resize(p, asked, false);
-        slow_leave();
+        slow_leave_and_hint(slow_gave);
     }
     if (moved == NULL) {
         dress_large(p, live);

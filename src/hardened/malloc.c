@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "hardened/hardened.h"
+#include "heap/clear.h"
 #include "hardened/report.h"
 #include "hardened/sweep.h"
 #include "core/locked.h"
@@ -110,7 +111,7 @@ EXPORT void *calloc(size_t count, size_t size)
     if (p == NULL && (p = allocate_or_enomem(bytes, BLOCK_ALIGNMENT, &zero)) == NULL)
         return NULL;
     if (!zero && (unlikely(bytes + marks.pad > CHECKED_BYTES_MAX) || unlikely(!marks.usual)))
-        memset(p, 0, bytes); /* less has just been seen to be zero */
+        large_clear(p, bytes); /* less has just been seen to be zero */
     return p;
 }
 

@@ -68,16 +68,21 @@ static struct rings *make(void)
     return r;
 }
 
-/* The slot's first block. */
+/* Whoever empties all rings, or opens new ones: what two threads empty at once, one finds empty, and it may be open
+ * again before the other is done with it. */
+static struct lock emptying = LOCK_FREE(rank_tried);
+
+/* The slot's first block.  Not while rings are emptied, which these would not be closed for. */
 static COLD void start(unsigned slot)
 {
-    struct rings *none = NULL, *r;
-    if (atomic_load(&made_for_slot[slot]) != NULL || (r = make()) == NULL)
+    if (!lock_try(&emptying))
         return;
-    if (atomic_compare_exchange_strong(&made_for_slot[slot], &none, r))
+    struct rings *r = atomic_load(&made_for_slot[slot]);
+    if (r == NULL && (r = make()) != NULL) {
+        atomic_store(&made_for_slot[slot], r);
         atomic_store(&rings_of_slot[slot], r);
-    else
-        os_unmap(r, align_up(sizeof *r, os_page_bytes));
+    }
+    lock_release(&emptying);
 }
 
 /* Mixed twice: blocks lie at equal distances, and there are keys by which one product hardly changes from one to the
@@ -135,10 +140,6 @@ static void open_rings(void)
         if (atomic_load_explicit(&made_for_slot[slot], memory_order_relaxed) != NULL)
             atomic_store(&rings_of_slot[slot], atomic_load(&made_for_slot[slot]));
 }
-
-/* What two threads empty at once, one finds empty; it may be open again before the other is done with it: so one at a
- * time. */
-static struct lock emptying = LOCK_FREE(rank_tried);
 
 /* Not a part of its caller, as large_release_all. */
 NOINLINE bool quarantine_release_all(void)

@@ -77,7 +77,8 @@ void *sutler_realloc(void *p, size_t size)
         return resize_here(p, live, size);
     slow_if_unmanaged();
     /* A span whose end would be free at once is copied, so that all of it goes through quarantine. */
-    const bool keeps_its_end = live.kind != block_large || size + SLICE_BYTES > live.size;
+    const bool keeps_its_end =
+        live.kind != block_large || slices_for(size + marks.pad) >= slices_for(live.size + marks.pad);
     void *moved = keeps_its_end && size > CLASS_BYTES_MAX ? large_reharden(p, live, size) : NULL;
     return moved != NULL ? moved : move(p, live, size);
 }

@@ -37,11 +37,12 @@ void *large_clear(void *block, size_t bytes)
 {
     if (bytes < LOOK_BYTES_MIN || (uintptr_t)block % os_page_bytes != 0)
         return memset(block, 0, bytes);
-    char *end = (char *)block + align_up(bytes, os_page_bytes), *next;
+    char *end = (char *)block + align_down(bytes, os_page_bytes), *next;
     for (char *at = block; at < end; at = next) {
         next = (char *)align_down((uintptr_t)at + HUGE_PAGE_BYTES, HUGE_PAGE_BYTES);
         next = next < end ? next : end;
         clear_piece(at, (size_t)(next - at));
     }
+    memset(end, 0, bytes % os_page_bytes); /* not the page: in the hardened library a canary may follow */
     return block;
 }

@@ -9,7 +9,7 @@
 
 #include "base/compiler.h"
 
-/* ---- memory.  Addresses and sizes are multiples of os_page_size(). ---- */
+/* ---- memory.  Addresses and sizes are multiples of os_page_bytes. ---- */
 
 /* Bytes of a page: 4 KiB, 16 KiB or 64 KiB.  Valid after os_init(). */
 extern size_t os_page_bytes;

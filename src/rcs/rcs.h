@@ -38,7 +38,7 @@ enum rcs_verdict {
     rcs_usable,
     rcs_unfenced,    /* usable, but a seccomp filter is in force that may forbid the fence: it is not asked for */
     rcs_not_asked,      /* SUTLER_SYNC names another mode */
-    rcs_no_libc,        /* libc registers no rseq area (musl, glibc before 2.35, glibc.pthread.rseq=0, Valgrind) */
+    rcs_no_libc,        /* libc registers no rseq area, nor can we (musl, glibc.pthread.rseq=0, Valgrind) */
     rcs_no_membarrier,  /* the kernel has no rseq fence, or forbids it */
     rcs_selftest_failed, /* a section did not do what it must */
     rcs_cpus_unknown     /* there can be more cpus than SLOT_MAX */
