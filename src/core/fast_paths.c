@@ -5,6 +5,7 @@
 #include "core/core.h"
 #include "core/locked.h"
 #include "heap/arena.h"
+#include "rcs/area.h"
 #include "rcs/hot.h"
 #include "rcs/rcs.h"
 
@@ -63,7 +64,7 @@ void fast_paths_suspend(void)
 void fast_paths_resume(void)
 {
     lock_take(&vforks_lock);
-    if (--vforks == 0)
+    if (vforks > 0 && --vforks == 0)
         open_again();
     lock_release(&vforks_lock);
 }
@@ -71,7 +72,8 @@ void fast_paths_resume(void)
 void fast_paths_forget(void)
 {
     lock_reset(&vforks_lock);
-    rcs_suspended = 0;
+    if (rcs_is_in_vfork()) /* a child of the child of a vfork */
+        rcs_suspended = sync_mode != sync_rcs || area_register_again() ? 0 : RCS_HAS_NO_AREA;
     vforks = 0;
     open_again(); /* perhaps the last of them had ended, and that was not done yet */
 }

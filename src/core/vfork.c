@@ -34,7 +34,8 @@ static void vfork_ends(void)
 {
     if (!core_ready())
         return;
-    rcs_suspended--;
+    if (rcs_is_in_vfork()) /* not in a child that a signal handler forked before there was one of vfork */
+        rcs_suspended--;
     const bool entered = slow_enter(); /* not if the child was killed in a slow path */
     fast_paths_resume();
     if (entered)

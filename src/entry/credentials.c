@@ -45,7 +45,7 @@ static bool begin(void)
     if (background_thread_is_caller()) /* in a signal handler, of a library that asks all threads (libpsx) */
         return false;
     child_notice_outside();
-    if (rcs_is_suspended() || manager_is_anothers())
+    if (rcs_is_in_vfork() || manager_is_anothers())
         return false;
     manager_call_begins();
     sutler_manager_park();

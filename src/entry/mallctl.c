@@ -14,6 +14,7 @@
  * Only in the shared library: a static program is linked with one allocator.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "core/core.h"
@@ -71,9 +72,17 @@ static void take_bins(void)
     }
 }
 
+static void in_child(void)
+{
+    lock_reset(&figures_lock);
+}
+
 static void refresh(void)
 {
+    static _Atomic bool is_registered;
     struct sutler_stats stats;
+    if (!atomic_exchange(&is_registered, true))
+        pthread_atfork(NULL, NULL, in_child);
     snapshot_take(&stats);
     size_t resident = os_resident_bytes();
     lock_take(&figures_lock);

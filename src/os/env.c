@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Own reader of the environment: getenv may be interposed, and the first malloc can come before libc has set environ.
- * Then /proc/self/environ is read, in pieces: Kubernetes has environments of hundreds of kilobytes.
+ * Then it is where the system laid it, behind the arguments, of which glibc's loader tells.  Elsewhere
+ * /proc/self/environ is read, in pieces: Kubernetes has environments of hundreds of kilobytes.
  */
 #include <fcntl.h>
 #include <sys/auxv.h>
@@ -56,15 +57,28 @@ static void each_from_proc(const char *prefix, void (*visit)(const char *entry))
     sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
+extern void *__libc_stack_end __attribute__((weak)); /* exported by ld.so; NULL where it made the stack executable */
+
+/* At the stack's end lie the number of arguments, these, NULL, the environment, and NULL.  NULL if it does not look so. */
+static char **environment_on_stack(void)
+{
+    const long most = 1 << 24, *at = &__libc_stack_end != NULL ? __libc_stack_end : NULL;
+    if (at == NULL || (uintptr_t)at % sizeof *at != 0 || *at < 0 || *at > most)
+        return NULL;
+    char **arguments = (char **)(at + 1);
+    return arguments[*at] == NULL ? arguments + *at + 1 : NULL;
+}
+
 void os_env_each(const char *prefix, void (*visit)(const char *entry))
 {
     if (getauxval(AT_SECURE))
         return;
-    if (environ == NULL) {
+    char **entry = environ != NULL ? environ : environment_on_stack();
+    if (entry == NULL) {
         each_from_proc(prefix, visit);
         return;
     }
-    for (char **entry = environ; *entry != NULL; entry++)
+    for (; *entry != NULL; entry++)
         if (text_begins(*entry, prefix))
             visit(*entry);
 }

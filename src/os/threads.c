@@ -234,7 +234,8 @@ const volatile char *os_single_threaded(void)
 
 bool os_rseq_register(void *area, uint32_t bytes, uint32_t signature)
 {
-    return !sys_failed(sys_call_if(need_plain, SYS_rseq, (long)area, bytes, 0, signature, 0, 0));
+    const long result = sys_call_if(need_plain, SYS_rseq, (long)area, bytes, 0, signature, 0, 0);
+    return !sys_failed(result) || result == -EBUSY; /* it is registered */
 }
 
 #define FENCE(name, command)                                                                                           \

@@ -2,7 +2,20 @@
 #include "rcs/area.h"
 
 #include "os/os.h"
+#include "rcs/hot.h"
 #include "rcs/rcs.h"
+
+/* The first version of the kernel's struct rseq: what it fills of it today is 28 bytes. */
+#define AREA_BYTES 32
+
+bool area_register_again(void)
+{
+    char *const thread = own_thread_pointer();
+    if (os_rseq_register(thread + hot.rseq, AREA_BYTES, RSEQ_SIGNATURE))
+        return true;
+    __atomic_store_n((uint32_t *)(thread + hot.cid), SLOT_MAX, __ATOMIC_RELAXED);
+    return false;
+}
 
 bool area_is_of_libc(void)
 {
@@ -10,9 +23,6 @@ bool area_is_of_libc(void)
 }
 
 #ifdef SUTLER_REGISTERS_AREAS
-/* The first version of the kernel's struct rseq: what it fills of it today is 28 bytes. */
-#define AREA_BYTES 32
-
 /* The kernel may write to it whenever the thread runs.  glibc keeps a thread's variables until the kernel has left the
  * thread for good. */
 THREAD_LOCAL uint32_t area[AREA_BYTES / sizeof(uint32_t)] __attribute__((aligned(AREA_BYTES))) = {

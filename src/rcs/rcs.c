@@ -110,7 +110,7 @@ static COLD unsigned slot_of_newcomer(void)
     if (!rcs_is_suspended()) {
         if (area_register())
             return sync_cid();
-        rcs_suspended = 1;
+        rcs_suspended = RCS_HAS_NO_AREA;
     }
     return os_current_cpu() % slot_count;
 }

@@ -81,11 +81,17 @@ enum rcs_result rcs_compare_and_store(struct heap *heap, const uint64_t *probe, 
                                       uint64_t value);
 
 /* Unless it is 0 the calling thread runs no sections: it may be the child of a vfork, which the system does not
- * restart, and whose cid another thread may have by now.  Vforks nest. */
+ * restart, and whose cid another thread may have by now (vforks nest, and are counted); or it has no rseq area that the
+ * system knows of, and never will. */
 extern THREAD_SHARED uint8_t rcs_suspended;
+#define RCS_HAS_NO_AREA 0x80u
 static inline bool rcs_is_suspended(void)
 {
     return unlikely(rcs_suspended != 0);
+}
+static inline bool rcs_is_in_vfork(void)
+{
+    return (rcs_suspended & ~RCS_HAS_NO_AREA) != 0;
 }
 
 /* Returns after every section that was running anywhere in the process when it was called has ended or been restarted.

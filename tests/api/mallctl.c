@@ -4,6 +4,8 @@
  * names are unknown.  mallocx with an arena or a cache works, and says once, in one line, that there is none.
  */
 #include "support/family.h"
+#include <pthread.h>
+#include <sys/wait.h>
 
 extern int mallctl(const char *name, void *old, size_t *old_length, void *new, size_t new_length) __attribute__((weak));
 extern int mallctlnametomib(const char *name, size_t *mib, size_t *length) __attribute__((weak));
@@ -139,6 +141,41 @@ static size_t told_by(int flags, int times)
     return (size_t)length;
 }
 
+static _Atomic bool is_over;
+
+static void *ask_without_end(void *unused)
+{
+    while (!is_over)
+        mallctl("epoch", NULL, NULL, &(uint64_t){1}, sizeof(uint64_t));
+    return unused;
+}
+
+/* A child is not to wait for a thread of its parent's that was taking the figures. */
+static void a_child_can_ask(void)
+{
+    enum { FORKS = 300, BLOCKS = 8000 };
+    static void *block[BLOCKS];
+    pthread_t thread;
+    for (int i = 0; i < BLOCKS; i++)
+        CHECK((block[i] = malloc(120000)) != NULL); /* the figures take a while */
+    CHECK(pthread_create(&thread, NULL, ask_without_end, NULL) == 0);
+    for (int i = 0; i < FORKS; i++) {
+        int status;
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            size_t allocated, length = sizeof allocated;
+            alarm(10);
+            _exit(mallctl("stats.allocated", &allocated, &length, NULL, 0) == 0 ? 0 : 1);
+        }
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    }
+    is_over = true;
+    CHECK(pthread_join(thread, NULL) == 0);
+    for (int i = 0; i < BLOCKS; i++)
+        free(block[i]);
+}
+
 int main(void)
 {
     test_begin(60);
@@ -148,6 +185,7 @@ int main(void)
         SKIP("another malloc");
     figures_are_of_this_heap();
     the_rest_is_unknown();
+    a_child_can_ask();
     malloc_stats_print(collect, NULL, "");
     CHECK(strstr(printed, "live_bytes: ") != NULL);
     const int arena_0 = 1 << 20, arena_3 = 4 << 20, no_cache = 1 << 8, cache_0 = 2 << 8;
