@@ -59,7 +59,8 @@ static void each_from_proc(const char *prefix, void (*visit)(const char *entry))
 
 extern void *__libc_stack_end __attribute__((weak)); /* exported by ld.so; NULL where it made the stack executable */
 
-/* At the stack's end lie the number of arguments, these, NULL, the environment, and NULL.  NULL if it does not look so. */
+/* At the stack's end lie the number of arguments, these, NULL, the environment, and NULL.  NULL if it does not look
+ * so. */
 static char **environment_on_stack(void)
 {
     const long most = 1 << 24, *at = &__libc_stack_end != NULL ? __libc_stack_end : NULL;

@@ -23,8 +23,8 @@ bool area_is_of_libc(void);
  * one, or might not like to be asked; and in a build without. */
 bool area_register(void);
 
-/* In a child of the child of a vfork, for which the system keeps no area: registers the thread's again, whoever's it is.
- * If it is refused the thread finds SLOT_MAX in it from now on. */
+/* In a child of the child of a vfork, for which the system keeps no area: registers the thread's again, whoever's it
+ * is.  If it is refused the thread finds SLOT_MAX in it from now on. */
 bool area_register_again(void);
 
 /* Of the library's own, from the thread pointer. */
