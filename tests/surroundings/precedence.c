@@ -22,12 +22,15 @@ static void real_time(uint64_t seed)
 static void follows_nice(uint64_t seed)
 {
     struct rng rng = {seed};
+    const int before = getpriority(PRIO_PROCESS, 0), nicer = before + 3;
+    if (nicer > 19)
+        SKIP("the test is as nice as can be");
     manager_start(&rng);
-    CHECK(setpriority(PRIO_PROCESS, 0, 7) == 0);
+    CHECK(setpriority(PRIO_PROCESS, 0, nicer) == 0);
     for (int i = 0; i < 1000; i++) {
         pid_t manager = manager_of(getpid());
         errno = 0;
-        if (manager != 0 && getpriority(PRIO_PROCESS, (id_t)manager) == 7 && errno == 0)
+        if (manager != 0 && getpriority(PRIO_PROCESS, (id_t)manager) == nicer && errno == 0)
             return;
         hoard_drop(0);
         hoard_grow(&rng, START_BYTES);
