@@ -69,7 +69,8 @@ static void pause(void)
         cpu_relax();
 }
 
-/* Where errors are reported and the program goes on, it hears once of a block, or again after many others. */
+/* Where errors are reported and the program goes on, it hears once of what lies at an address, or again after
+ * others. */
 static bool was_told(const void *p)
 {
     static const void *told[16];

@@ -9,8 +9,8 @@
 
 #include "base/compiler.h"
 
-/* The block, of which these bytes read as zero now.  Beyond them, up to the end of a page, nothing is kept.  Any
- * thread; the caller holds the block. */
+/* The block, of which these bytes read as zero now; what is beyond them stays.  Any thread; the caller holds the
+ * block. */
 void *large_clear(void *block, size_t bytes);
 
 #endif

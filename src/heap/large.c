@@ -136,7 +136,7 @@ void *large_squeeze(size_t size, size_t alignment, bool *zero)
         void *block = span_block_take(size, alignment, true, zero);
         return block != NULL ? block : map(size, alignment, zero); /* the region may be full */
     }
-    void *block = mapping_take(size, alignment, zero);
+    void *block = map(size, alignment, zero);
     if (block == NULL && large_may_lie_free(size) && alignment <= region_opened_bytes())
         block = span_block_take(size, alignment, true, zero);
     return block;

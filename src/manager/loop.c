@@ -19,13 +19,12 @@
 #define SPARE_LOOK_NS 500000000ull
 #define AWAY_NS 1000000000ull
 
-/* Returns whether the program has something for it. */
-static bool sleep_until(uint64_t when_ns)
+/* Not after a wake that has not been heard. */
+static void sleep_until(uint64_t when_ns, uint32_t heard)
 {
     const bool clock_has_stopped = jobs_clock_has_stopped();
-    uint32_t heard = wake_count();
     if (atomic_load(&manager_stop_requested) || atomic_load(&heap_demand) != demand_none)
-        return true;
+        return;
     if (clock_has_stopped) /* slow paths wake who is asleep: the heap changes */
         manager_change(manager_busy, manager_asleep);
     if (when_ns != UINT64_MAX)
@@ -34,7 +33,6 @@ static bool sleep_until(uint64_t when_ns)
         wake_wait(heard);
     if (clock_has_stopped)
         manager_change(manager_asleep, manager_busy);
-    return wake_count() != heard;
 }
 
 /* False if no cpu is spare.  Takes on what has changed of the program's priority meanwhile. */
@@ -47,7 +45,7 @@ static bool may_stay(void)
 static void work(void)
 {
     uint64_t look_ns = 0;
-    bool is_wanted = true;
+    uint32_t heard = wake_count() - 1; /* it was made because there is something to do */
     while (!atomic_load(&manager_stop_requested)) {
         if (os_is_hooked()) /* it may not do what it is here for */
             return manager_stay_away(AWAY_NS);
@@ -57,13 +55,15 @@ static void work(void)
             if (!may_stay())
                 return manager_stay_away(AWAY_NS);
         }
-        if (is_wanted && jobs_clock_has_stopped())
+        const uint32_t count = wake_count();
+        if (count != heard && jobs_clock_has_stopped())
             jobs_rouse(job_on_clock, now);
+        heard = count;
         if (atomic_exchange(&heap_demand, demand_none) != demand_none)
             jobs_rouse(job_on_demand, now);
         const uint64_t next = jobs_run(now);
         atomic_store_explicit(&manager_life.cpu_us, os_thread_cpu_us(), memory_order_relaxed);
-        is_wanted = sleep_until(next);
+        sleep_until(next, heard);
     }
 }
 

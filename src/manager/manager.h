@@ -24,7 +24,7 @@
 enum manager_state {
     manager_absent,    /* may be started, but see parks and not_before_ns */
     manager_busy,      /* being started, running, or about to look for work */
-    manager_asleep,    /* until woken, or something is due beside the clock */
+    manager_asleep,    /* until woken, or something but the clock is due */
     manager_forbidden, /* it cannot or must not run in this process */
 };
 

@@ -6,6 +6,7 @@
  */
 #include "heap/prefault_pool.h"
 #include "heap/span.h"
+#include "heap/span_cache.h"
 
 #include <pthread.h>
 
@@ -284,6 +285,19 @@ static void the_cache_of_large_blocks_is_bounded(void)
     EXPECT(span_counts().dirty_bytes > (size_t)32 << 20); /* and what fits is kept */
 }
 
+/* So is that of those of exactly the length that is kept for each cid as well, one of which drives out another. */
+static void so_are_those_that_are_kept(void)
+{
+    enum { count = 150 };
+    static void *block[count];
+    for (int i = 0; i < count; i++)
+        EXPECT((block[i] = malloc(SPAN_CACHE_SLICES_MAX * SLICE_BYTES)) != NULL);
+    for (int i = 0; i < count; i++)
+        free(block[i]);
+    span_cache_give_back();
+    EXPECT(span_counts().dirty_bytes <= dirty_bound() + SPAN_CACHE_SLICES_MAX * SLICE_BYTES);
+}
+
 static unsigned purges;
 
 /* The linker puts this in the place of the real one: who frees purges by it. */
@@ -375,7 +389,6 @@ static void ages_are_the_slices_own(void)
     EXPECT_EQ(span_purge(purge_decay, 0, &changed), 0);
 }
 
-/* Pages that may not be purged (locked memory) stay dirty, and do not count as purged. */
 /* One page that the program locked, and freed so, keeps its slice, and no other: not what was merged with it, nor the
  * spans behind it. */
 static void what_is_locked_does_not_keep_others(void)
@@ -404,6 +417,7 @@ static void what_is_locked_does_not_keep_others(void)
         span_give(between[i], 1);
 }
 
+/* Pages that may not be purged (locked memory) stay dirty, and do not count as purged. */
 static void what_is_refused_is_not_counted(void)
 {
     bool changed = false;
@@ -468,6 +482,7 @@ int main(int argc, char **argv)
     neighbours_merge(&rng);
     only_aged_spans_are_purged_by_the_clock();
     the_cache_of_large_blocks_is_bounded();
+    so_are_those_that_are_kept();
     other_spans_do_not_go_at_once();
     with_ample_memory_the_clock_gives_back();
     ages_are_the_slices_own();

@@ -205,9 +205,10 @@ static void *stand_by(void *unused)
     return unused;
 }
 
-/* What a signal handler does that comes in the middle; NULL: none comes. */
-static pid_t (*handler_makes)(void);
-static pid_t made = -1;
+/* What a signal handler does that comes in the middle; NULL: none comes.  (The compiler knows malloc and free, and that
+ * they change nothing of ours.) */
+static pid_t (*volatile handler_makes)(void);
+static volatile pid_t made = -1;
 
 static void happen(void)
 {
