@@ -56,10 +56,11 @@ static void work(void)
                 return manager_stay_away(AWAY_NS);
         }
         const uint32_t count = wake_count();
-        if (count != heard && jobs_clock_has_stopped())
-            jobs_rouse(job_on_clock, now);
+        const bool is_demanded = atomic_exchange(&heap_demand, demand_none) != demand_none;
+        if ((is_demanded || count != heard) && jobs_clock_has_stopped())
+            jobs_rouse(job_on_clock, now); /* who demands something may have been heard before the wake */
         heard = count;
-        if (atomic_exchange(&heap_demand, demand_none) != demand_none)
+        if (is_demanded)
             jobs_rouse(job_on_demand, now);
         const uint64_t next = jobs_run(now);
         atomic_store_explicit(&manager_life.cpu_us, os_thread_cpu_us(), memory_order_relaxed);
