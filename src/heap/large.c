@@ -241,8 +241,8 @@ static void *span_block_resize(void *p, size_t size, bool squeezes)
     }
     /* Before the rest is given: a child of a fork in between finds it as an orphan. */
     s->slices = (uint32_t)wanted;
-    if (wanted < have && !span_give_if_crowded(first + (uint32_t)wanted, have - wanted))
-        span_give(first + (uint32_t)wanted, have - wanted);
+    if (wanted < have)
+        span_give_freed(first + (uint32_t)wanted, have - wanted);
     return p;
 }
 

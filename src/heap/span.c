@@ -220,13 +220,12 @@ bool span_is_zero(uint32_t first, size_t slices)
 /* ---- giving ---- */
 
 /* Splits the huge pages that it shares with neighbours: to purge a part of a whole one frees nothing. */
-static bool purge_now(uint32_t first, size_t slices)
+static bool purge_now(void *start, size_t bytes)
 {
-    void *start = slice_address(first), *part[2];
-    for (unsigned count = huge_parts(start, slices << SLICE_SHIFT, part), i = 0; i < count; i++)
+    void *part[2];
+    for (unsigned count = huge_parts(start, bytes, part), i = 0; i < count; i++)
         huge_split(part[i]);
-    huge_note_purged(start, slices << SLICE_SHIFT);
-    return os_purge(start, slices << SLICE_SHIFT);
+    return os_purge(start, bytes);
 }
 
 void span_await_away(void)
@@ -299,13 +298,19 @@ bool span_give_if_crowded(uint32_t first, size_t slices)
     if (!is_crowded)
         return false;
     atomic_fetch_add(&spans_away, 1);
-    const bool is_purged = purge_now(first, slices);
+    const bool is_purged = purge_now(slice_address(first), bytes);
     if (is_purged) {
         span_give_empty(first, slices);
         span_note_purged(bytes);
     }
     atomic_fetch_sub(&spans_away, 1);
     return is_purged;
+}
+
+void span_give_freed(uint32_t first, size_t slices)
+{
+    if (!span_give_if_crowded(first, slices))
+        span_give(first, slices);
 }
 
 size_t span_passed(uint32_t slice)

@@ -47,6 +47,8 @@ void span_give_empty(uint32_t first, size_t slices);
 /* Purges the slices and gives them back, if they are many and more would be free than may be kept.  False if they are
  * still the caller's.  Takes a millisecond: by free and realloc, with no lock held. */
 bool span_give_if_crowded(uint32_t first, size_t slices);
+/* So, or else as span_give. */
+void span_give_freed(uint32_t first, size_t slices);
 
 /* Waits until other threads have put back the free spans that they hold for a moment. */
 void span_await_away(void);

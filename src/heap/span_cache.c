@@ -94,8 +94,8 @@ bool span_cache_put(uint32_t first, size_t slices, bool replaces)
     atomic_store_explicit(slots.x_hand, hand + 1, memory_order_relaxed);
     _Atomic uint64_t *slot = &slots.x_word[hand % slots.count];
     uint64_t old = atomic_exchange_explicit(slot, word_of(first, slices), memory_order_acq_rel);
-    if (old != 0 && !span_give_if_crowded(first_of(old), slices_of(old)))
-        span_give(first_of(old), slices_of(old));
+    if (old != 0)
+        span_give_freed(first_of(old), slices_of(old));
     return true;
 }
 

@@ -2,8 +2,8 @@
  *
  * The manager: a second thread that does system processing (Herrmann & Wilsey 2010) where the program has a core to
  * spare.  It is started lazily, once the heap has grown past MANAGER_START_BYTES, by the slow path that notices; it
- * runs its jobs (jobs.c) on a clock while the heap changes, and sleeps once there is nothing left to do.  (Once a minute
- * it looks whether it is alone: wake.c.)
+ * runs its jobs (jobs.c) on a clock while the heap changes, and sleeps once there is nothing left to do.  (Once a
+ * minute it looks whether it is alone: wake.c.)
  *
  * It is a guest in the process: made by a raw clone, so that libc does not know of it and a single-threaded program
  * stays single-threaded; no signal reaches it but the one libraries send to all threads; no capability; a file

@@ -254,8 +254,8 @@ bool os_is_privileged(void);
 uint64_t os_block_signals(void);
 void os_restore_signals(uint64_t signals);
 
-/* rseq(2): registers the calling thread's area.  False when the system lacks it, the thread has one already, or a filter
- * is in force. */
+/* rseq(2): registers the calling thread's area, if it is not registered.  False when the system lacks it, the thread
+ * has another one, or a filter is in force. */
 bool os_rseq_register(void *area, uint32_t bytes, uint32_t signature);
 /* membarrier(2): registers for, and issues, the fence that restarts every restartable section running in this process.
  * False when the system lacks it, or a filter is in force: then os_has_rseq_fence() says so beforehand. */

@@ -130,13 +130,6 @@ static void take(struct rng *rng)
     stamp(h, 0);
 }
 
-/* As free does. */
-static void give_freed(uint32_t first, size_t slices)
-{
-    if (!span_give_if_crowded(first, slices))
-        span_give(first, slices);
-}
-
 static void give(struct rng *rng)
 {
     if (held_count == 0)
@@ -144,7 +137,7 @@ static void give(struct rng *rng)
     struct held *h = &held[rng_below(rng, held_count)];
     expect_stamped(h);
     mark_given(h->first, h->slices);
-    give_freed(h->first, h->slices);
+    span_give_freed(h->first, h->slices);
     *h = held[--held_count];
 }
 
@@ -156,7 +149,7 @@ static void extend_or_shrink(struct rng *rng, size_t *extended)
     if (h->slices > 1 && rng_below(rng, 2) == 0) {
         uint32_t keep = 1 + (uint32_t)rng_below(rng, h->slices - 1);
         mark_given(h->first + keep, h->slices - keep);
-        give_freed(h->first + keep, h->slices - keep);
+        span_give_freed(h->first + keep, h->slices - keep);
         h->slices = keep;
         return;
     }
@@ -279,7 +272,7 @@ static void the_cache_of_large_blocks_is_bounded(void)
         memset(slice_address(first[i]), 0x3c, 4096);
     }
     for (int i = 0; i < count; i++) {
-        give_freed(first[i], slices);
+        span_give_freed(first[i], slices);
         EXPECT(span_counts().dirty_bytes <= dirty_bound());
     }
     EXPECT(span_counts().dirty_bytes > (size_t)32 << 20); /* and what fits is kept */
@@ -318,7 +311,7 @@ static void free_much(void)
         EXPECT(span_take(span_large, slices, 1, &first[i]));
     purges = 0;
     for (int i = 0; i < count; i++)
-        give_freed(first[i], slices);
+        span_give_freed(first[i], slices);
 }
 
 /* A superblock's memory, which malloc may be giving back under its heap's lock, does not. */
